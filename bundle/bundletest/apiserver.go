@@ -67,7 +67,7 @@ func Main(m *testing.M, config **rest.Config) int {
 	return code
 }
 
-// Target starts another API server with its own etcd, which has no definitions, until the test ends.
+// Target starts another API server with its own etcd and without CustomResourceDefinitions. It stops both when the test ends.
 func Target(tb testing.TB) *rest.Config {
 	tb.Helper()
 
@@ -96,7 +96,7 @@ func Target(tb testing.TB) *rest.Config {
 	return started
 }
 
-// Kubeconfig returns the kubeconfig of a configuration.
+// Kubeconfig returns a kubeconfig with the address and the client certificate of a configuration.
 func Kubeconfig(tb testing.TB, config *rest.Config) []byte {
 	tb.Helper()
 

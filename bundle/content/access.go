@@ -21,14 +21,14 @@ import (
 const (
 	// reviewTimeout bounds a review.
 	reviewTimeout = 10 * time.Second
-	// remembered is the number of results of reviews that are cached.
+	// remembered is the maximum number of results in each cache.
 	remembered = 4096
 	// maxDenial is the maximum time for which a denial is cached, so that a new role takes effect soon.
 	maxDenial = 10 * time.Second
 )
 
-// Access authenticates and authorizes requests by reviews of the API server. The filter of controller-runtime does the same, but it
-// responds to invalid tokens with 500, and the lifetimes of its caches are fixed.
+// Access authenticates requests by TokenReviews and authorizes them by SubjectAccessReviews. The filter of controller-runtime does the
+// same, but it responds to invalid tokens with 500, and the lifetimes of its caches are fixed.
 type Access struct {
 	tokens  authenticationclient.TokenReviewInterface
 	reviews authorizationclient.SubjectAccessReviewInterface
@@ -40,22 +40,23 @@ type Access struct {
 	unknown *expirable.LRU[[sha256.Size]byte, bool]
 }
 
-// question is a cached SubjectAccessReview.
+// question is the key of a cached SubjectAccessReview.
 type question struct {
 	token      [sha256.Size]byte
 	verb, path string
 }
 
-// NewAccess returns an Access that caches permissions for the given time. Revoking a token or a role takes effect after that time.
+// NewAccess returns an Access that caches permissions for the given time. Until then, a revoked token or role may still be accepted.
+// Denials are cached for at most 10 seconds.
 func NewAccess(config *rest.Config, cached time.Duration, log logr.Logger) (*Access, error) {
 	authentication, err := authenticationclient.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("preparing TokenReviews: %w", err)
+		return nil, fmt.Errorf("creating the client for TokenReviews: %w", err)
 	}
 
 	authorization, err := authorizationclient.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("preparing SubjectAccessReviews: %w", err)
+		return nil, fmt.Errorf("creating the client for SubjectAccessReviews: %w", err)
 	}
 
 	denied := min(cached, maxDenial)

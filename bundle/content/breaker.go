@@ -12,7 +12,8 @@ import (
 const (
 	// callsPerServer is the number of concurrent calls to one content server.
 	callsPerServer = 64
-	// maxServers is the number of content servers that have a circuit breaker. Only provisioners write addresses, so there are few.
+	// maxServers is the maximum number of circuit breakers. A call to one more server drops all of them, even open ones. Only provisioners
+	// write addresses, so there are few.
 	maxServers = 64
 )
 

@@ -20,7 +20,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
-// ErrUnavailable reports content that the server does not have yet. A later call may succeed.
+// ErrUnavailable reports a failure that may be temporary: the server does not respond, does not have the content yet, or rejects the
+// client.
 var ErrUnavailable = errors.New("the content is not available at the moment")
 
 const defaultPause = 10 * time.Second
@@ -33,11 +34,11 @@ type ClientOptions struct {
 	// apply.
 	CA     []byte
 	CAFile string
-	// Timeout limits a call.
+	// Timeout limits a call, including the transfer of the content. It is required.
 	Timeout time.Duration
 	// Pause is the time between calls to a server that does not respond; 0 means 10 seconds.
 	Pause time.Duration
-	// Limits apply to the content.
+	// Limits apply to the content. CompressedBytes is required; other fields that are zero have the defaults of package archive.
 	Limits archive.Limits
 }
 
@@ -48,14 +49,14 @@ type Client struct {
 	limits  archive.Limits
 }
 
-// NewClient returns a Client.
+// NewClient returns a Client. It returns an error if TokenFile or CAFile cannot be read, and makes no call.
 func NewClient(options ClientOptions) (*Client, error) {
 	connection, err := rest.HTTPClientFor(&rest.Config{
 		BearerToken: options.Token, BearerTokenFile: options.TokenFile,
 		TLSClientConfig: rest.TLSClientConfig{CAData: options.CA, CAFile: options.CAFile},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("preparing the client of content: %w", err)
+		return nil, fmt.Errorf("creating the client for the content server: %w", err)
 	}
 
 	connection.Transport = &breakers{
@@ -70,9 +71,9 @@ func NewClient(options ClientOptions) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Fetch writes the content of a Bundle into a folder. The content must have the digest in the Bundle's status. An empty digest, as other
-// provisioners have, is not compared. The error is ErrUnavailable if a later call may succeed. After an error, the folder may contain a
-// part of the content.
+// Fetch writes the content of a Bundle into a folder. If digest is not empty, the content must have it; Bundles of other provisioners have
+// no digest in their status. The error wraps ErrUnavailable if a later call may succeed, except for an interrupted transfer. After an
+// error, the folder may contain a part of the content.
 func (c *Client) Fetch(ctx context.Context, contentURL, digest string, into *os.Root) error {
 	address, err := url.Parse(contentURL)
 	if err != nil || address.Scheme != "https" || address.Host == "" {
@@ -110,7 +111,8 @@ func (c *Client) Fetch(ctx context.Context, contentURL, digest string, into *os.
 	}
 
 	if got := "sha256:" + hex.EncodeToString(hash.Sum(nil)); digest != "" && got != digest {
-		return fmt.Errorf("the content has the digest %s instead of %s", got, digest)
+		return fmt.Errorf("the content server sent content with the digest %s, but the Bundle's status says %s: check contentURL and any proxy in between",
+			got, digest)
 	}
 
 	return nil

@@ -42,7 +42,7 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// TestUnavailableServers checks that servers that fail get one call per pause, and that other servers and other failures do not count.
+// TestUnavailableServers checks that a failing server gets one call per pause, and that other servers and other failures do not count.
 func TestUnavailableServers(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {
@@ -107,7 +107,7 @@ func TestUnavailableServers(t *testing.T) {
 	}
 }
 
-// TestServerComesBack checks that the first call after the pause ends it.
+// TestServerComesBack checks that a successful call after the pause closes the circuit breaker.
 func TestServerComesBack(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 	transferTimeout = 10 * time.Minute
 	// readTimeout bounds a call to the API server.
 	readTimeout = 10 * time.Second
-	// retryAfter is the time in seconds after which a client tries again.
+	// retryAfter is the value of the header Retry-After, in seconds.
 	retryAfter = 2
 )
 
@@ -66,7 +66,7 @@ type Options struct {
 // Server serves content. It does not authorize requests: wrap it in Access.Protect.
 type Server struct{ options Options }
 
-// NewServer returns a handler.
+// NewServer returns a handler for the paths that the package documentation lists.
 func NewServer(options Options) *Server { return &Server{options} }
 
 // URL returns the address of the content of a Bundle at a server with the given address, such as https://bundles.example.com.
@@ -92,7 +92,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bundle returns a Bundle of our classes. If there is none, it sends the response and returns nil.
+// bundle returns the Bundle with the name. If it does not exist, has a class of another provisioner or cannot be read, bundle sends the
+// error response and returns nil.
 func (s *Server) bundle(w http.ResponseWriter, r *http.Request, name string) *v1alpha1.Bundle {
 	bundle, key := &v1alpha1.Bundle{}, client.ObjectKey{Name: name}
 
@@ -207,7 +208,8 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, name string) {
 	}
 }
 
-// complete reports whether this replica has the content of an unpacked Bundle. If not, a repeated upload of the same content restores it.
+// complete reports whether this replica has the content of an unpacked Bundle. If it is missing, an upload of the same content restores
+// it. Content that cannot be read at the moment does not count as missing.
 func (s *Server) complete(bundle *v1alpha1.Bundle) bool {
 	content, _, err := s.options.Store.Open(bundle.Status.Digest)
 	if err == nil {
@@ -217,7 +219,8 @@ func (s *Server) complete(bundle *v1alpha1.Bundle) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// compare responds to another upload for an unpacked Bundle, whose content cannot change anymore.
+// compare responds to an upload for an unpacked Bundle, whose content can no longer change: with 204 if the upload equals the stored one,
+// and otherwise with 409.
 func (s *Server) compare(w http.ResponseWriter, body io.Reader, name string) {
 	conflict := "the Bundle " + name + " is unpacked, and its content cannot change: create another Bundle"
 

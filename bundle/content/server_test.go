@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/content"
 )
 
-// replica is a reader with one Bundle, in a phase; an empty phase means that it has none.
+// replica is a reader with one Bundle in the given phase. If the phase is empty, there is no Bundle.
 type replica struct {
 	client.Reader
 

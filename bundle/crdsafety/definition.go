@@ -18,7 +18,7 @@ type Violation struct {
 	Problem                    string
 }
 
-// String describes the violation.
+// String returns the violation as one line, for messages.
 func (v Violation) String() string {
 	text := v.Definition
 	if v.Version != "" {

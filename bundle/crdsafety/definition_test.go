@@ -97,10 +97,10 @@ func TestSchema(t *testing.T) {
 		{"an atomic list accepts the elements of a set", "{type: array, items: {type: string}, x-kubernetes-list-type: set}", "{type: array, items: {type: string}}", ""},
 		{"elements get a schema", "{type: array}", "{type: array, items: {type: string}}", "the elements now have a schema"},
 
-		{"another schema must match", "{type: string}", "{type: string, allOf: [{minLength: 1}]}", "allOf changes"},
-		{"one of the schemas must match", "{type: string}", "{type: string, anyOf: [{minLength: 1}]}", "anyOf changes"},
-		{"exactly one must match", "{type: string}", "{type: string, oneOf: [{minLength: 1}]}", "oneOf changes"},
-		{"a schema must not match", "{type: string}", "{type: string, not: {minLength: 1}}", "not changes"},
+		{"another schema must match", "{type: string}", "{type: string, allOf: [{minLength: 1}]}", `the keyword "allOf" changes`},
+		{"one of the schemas must match", "{type: string}", "{type: string, anyOf: [{minLength: 1}]}", `the keyword "anyOf" changes`},
+		{"exactly one must match", "{type: string}", "{type: string, oneOf: [{minLength: 1}]}", `the keyword "oneOf" changes`},
+		{"a schema must not match", "{type: string}", "{type: string, not: {minLength: 1}}", `the keyword "not" changes`},
 		{"no other schema must match", "{type: string, allOf: [{minLength: 1}]}", "{type: string}", ""},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

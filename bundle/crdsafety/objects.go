@@ -66,7 +66,8 @@ func Objects(ctx context.Context, reader client.Reader, present, wanted *apiexte
 	return violations, nil
 }
 
-// each calls visit with the objects of a kind until it returns false.
+// each calls visit with the objects of a kind until visit returns false or MaxObjects are read. If the API server does not serve the kind,
+// there are no objects.
 func each(ctx context.Context, reader client.Reader, kind kinds.GroupVersionKind, visit func(*unstructured.Unstructured) bool) error {
 	kind.Kind += "List"
 

@@ -91,7 +91,7 @@ func sameJSON(a, b []byte) bool {
 	return bytes.Equal(a, b) || json.Unmarshal(a, &first) == nil && json.Unmarshal(b, &second) == nil && reflect.DeepEqual(first, second)
 }
 
-// limits compares the limits of a field.
+// limits compares the numeric limits of a field, and the rules for the elements of a list.
 func (c comparison) limits(field string, before, after *schema) {
 	lower(c, field, "minimum", before.Minimum, after.Minimum)
 	upper(c, field, "maximum", before.Maximum, after.Maximum)
@@ -157,18 +157,18 @@ func limitText[T any](name string, before *T, after T) string {
 }
 
 // combined compares the schemas that a field must satisfy in combination. Because it does not compute which values the combination
-// accepts, it reports every change.
+// accepts, it reports every change except a removal.
 func (c comparison) combined(field string, before, after *schema) {
 	for name, both := range map[string][2][]schema{
 		"allOf": {before.AllOf, after.AllOf}, "anyOf": {before.AnyOf, after.AnyOf}, "oneOf": {before.OneOf, after.OneOf},
 	} {
 		if len(both[1]) > 0 && !reflect.DeepEqual(both[0], both[1]) {
-			c.report(field, name+" changes")
+			c.report(field, fmt.Sprintf("the keyword %q changes", name))
 		}
 	}
 
 	if after.Not != nil && !reflect.DeepEqual(before.Not, after.Not) {
-		c.report(field, "not changes")
+		c.report(field, `the keyword "not" changes`)
 	}
 }
 

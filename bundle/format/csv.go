@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// kindCSV describes an operator of Operator Lifecycle Manager.
+// kindCSV is the kind of the object that describes an operator of Operator Lifecycle Manager.
 const kindCSV = "ClusterServiceVersion"
 
 // clusterServiceVersion contains the fields of the kind that an installation needs.
@@ -96,7 +96,7 @@ func (o *clusterServiceVersion) check() error {
 
 	switch install := o.Spec.Install; {
 	case !allNamespaces:
-		return errors.New("the install mode AllNamespaces is not supported: only operators that support it can be installed")
+		return errors.New("it does not support the install mode AllNamespaces, which is required")
 	case len(o.Spec.APIServiceDefinitions.Owned) > 0:
 		return errors.New("it owns API services (spec.apiservicedefinitions), which cannot be installed")
 	case len(o.Spec.WebhookDefinitions) > 0:

@@ -8,7 +8,7 @@ import (
 )
 
 // Helm is the format helm+v3: a chart at the root of the bundle or in a folder there, with its dependencies in the folder charts. A
-// separate class of BundleDeployments renders it.
+// separate class of BundleDeployments renders the chart.
 type Helm struct {
 	Renderer *renderer.Renderer
 }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// masked is the file with texts that messages must not contain: a list of strings in JSON. It is optional. rukpak's plain+v0 does not
-// have this file.
+// masked is an optional file with texts that messages must not contain: a list of strings in JSON. rukpak's plain+v0 does not have this
+// file.
 const masked = "metadata/masked.json"
 
 // shortest is the length of the shortest value of a Secret that is masked. Shorter values would occur in many words.

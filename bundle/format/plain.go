@@ -81,7 +81,7 @@ func Objects(bundle fs.FS) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// identity returns the same text for two objects that cannot exist at the same time.
+// identity returns the group, kind, namespace and name of an object as text. Two objects with the same text cannot exist at the same time.
 func identity(object *unstructured.Unstructured) string {
 	kind := object.GroupVersionKind().GroupKind()
 	if object.GetNamespace() == "" {
@@ -208,8 +208,8 @@ func flatten(object *unstructured.Unstructured) ([]*unstructured.Unstructured, e
 	return objects, nil
 }
 
-// check rejects objects that no API server accepts. It also rejects objects without a name, for example with generateName, because they
-// could not be found again.
+// check rejects objects without an apiVersion or a kind. It also rejects objects without a name, for example with generateName, because
+// they could not be found again.
 func check(object *unstructured.Unstructured) error {
 	switch {
 	case object.GetAPIVersion() == "":

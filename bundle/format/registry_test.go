@@ -145,7 +145,7 @@ func TestBundlesThatAreNotRegistry(t *testing.T) {
 		"no operator":        {with(operator(""), "manifests/csv.yaml", configMap), "contains no ClusterServiceVersion"},
 		"second operator":    {with(operator(""), "manifests/more.yaml", strings.Replace(csv, "a.v1", "a.v2", 1)), "two objects of the kind ClusterServiceVersion, a.v1 and a.v2"},
 		"wrong field":        {operator("  install: {spec: {deployments: 1}}\n"), "the ClusterServiceVersion a.v1: "},
-		"one namespace only": {with(operator(""), "manifests/csv.yaml", strings.Replace(csv, "supported: true", "supported: false", 1)), "a.v1: the install mode AllNamespaces is not supported"},
+		"one namespace only": {with(operator(""), "manifests/csv.yaml", strings.Replace(csv, "supported: true", "supported: false", 1)), "a.v1: it does not support the install mode AllNamespaces"},
 		"API service":        {operator("  apiservicedefinitions: {owned: [{name: v1.a}]}\n"), "a.v1: it owns API services"},
 		"webhook":            {operator("  webhookdefinitions: [{type: ValidatingAdmissionWebhook}]\n"), "a.v1: it has webhooks"},
 		"strategy":           {operator("  install: {strategy: magic}\n"), `the install strategy "magic" is unknown`},

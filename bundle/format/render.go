@@ -110,7 +110,7 @@ func compare(a, b *unstructured.Unstructured) int {
 	return strings.Compare(identity(a), identity(b))
 }
 
-// objects returns the objects that the ClusterServiceVersion describes: the install namespace, accounts, roles and Deployments.
+// objects returns the objects that the ClusterServiceVersion describes: the install namespace, ServiceAccounts, roles and Deployments.
 func (o *clusterServiceVersion) objects(namespace string) ([]*unstructured.Unstructured, error) {
 	install, accounts := o.Spec.Install.Spec, map[string]bool{}
 
@@ -205,7 +205,7 @@ func (o *clusterServiceVersion) clusterRole(granted permission, namespace string
 	}
 }
 
-// roleName returns a name that depends on the operator, the account and the rules.
+// roleName returns a name that depends on the operator, the ServiceAccount and the rules.
 func (o *clusterServiceVersion) roleName(granted permission) string {
 	text, _ := json.Marshal(granted) //nolint:errchkjson // it consists of strings
 	digest := sha256.Sum256(append([]byte(o.Metadata.Name+"\n"), text...))

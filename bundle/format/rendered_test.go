@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/renderer/engines"
 )
 
-// TestMain renders in processes that tests start.
+// TestMain calls engines.Main, because renderers start this test binary.
 func TestMain(m *testing.M) {
 	engines.Main()
 	os.Exit(m.Run())

@@ -9,9 +9,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// pack writes the files of a bundle as a tar archive. It replaces a link to a file with a copy of the file, and rejects other links.
+// pack writes the files of a bundle as a tar archive. It replaces a link to a file with a copy of the file, and rejects other links. limit
+// is the maximum size of all files together, in bytes.
 func pack(bundle fs.FS, to io.Writer, limit int64) error {
-	archive := tar.NewWriter(to)
+	archive, left := tar.NewWriter(to), limit
 
 	err := fs.WalkDir(bundle, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -23,8 +24,8 @@ func pack(bundle fs.FS, to io.Writer, limit int64) error {
 			return failure.New(failure.Permanent, "%q is neither a file nor a link to a file of the bundle", name)
 		}
 
-		if limit -= info.Size(); limit < 0 {
-			return failure.New(failure.Permanent, "the files of the bundle are too large to be rendered")
+		if left -= info.Size(); left < 0 {
+			return failure.New(failure.Permanent, "the files of the bundle have more than %d bytes", limit)
 		}
 
 		content, err := fs.ReadFile(bundle, name)

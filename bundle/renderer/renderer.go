@@ -20,14 +20,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// ProcessName is the first argument of a process that renders. The executable then only calls engines.Main.
+// ProcessName is argv[0] of a process that renders. engines.Main recognizes the process by this name.
 const ProcessName = "bundle-renderer"
 
 // Exit codes of a process that renders.
 const (
 	// ExitInvalid means that the bundle or its values cannot be rendered. The message is on the standard error.
 	ExitInvalid = 3
-	// ExitTimeout means that the process has ended itself, because its parent did not.
+	// ExitTimeout means that the process has ended itself, because its parent has not ended it in time.
 	ExitTimeout = 4
 	// exitFatal is the code of Go's runtime after a fatal error: the stack or the memory has reached its limit. Because the runtime may
 	// fail in any way when it has no memory, its message is not reliable.
@@ -66,7 +66,7 @@ type Renderer struct {
 	executable func() (string, error)
 }
 
-// New returns a Renderer. Its executable must call engines.Main first.
+// New returns a Renderer. It renders in processes with the executable of this process, which must therefore call engines.Main first.
 func New(options Options) *Renderer {
 	return &Renderer{options: options, slots: make(chan struct{}, options.Processes), executable: os.Executable}
 }
@@ -76,7 +76,7 @@ type Release struct {
 	// Name and Namespace are .Release.Name and .Release.Namespace.
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
-	// Values replace those of the chart. They are JSON or YAML.
+	// Values override those of the chart. They are JSON or YAML.
 	Values string `json:"values"`
 	// KubeVersion is the version of the target, such as v1.36.0. APIVersions are added to those of Kubernetes.
 	KubeVersion string   `json:"kubeVersion"`
@@ -97,7 +97,7 @@ type Request struct {
 	Memory  int64         `json:"memory"`
 }
 
-// CheckChart loads a chart. Its error describes a fault of the chart, unless the error is failure.Transient.
+// CheckChart loads a chart. The error describes a fault of the chart, unless its kind is failure.Transient.
 func (r *Renderer) CheckChart(ctx context.Context, bundle fs.FS) error {
 	_, err := r.run(ctx, Request{Chart: true}, bundle)
 

@@ -149,7 +149,7 @@ func start(t *testing.T, store *disk, own ...bundles.Class) *fixture {
 	return f
 }
 
-// supply is what a fake source has for a Bundle.
+// supply is the result of fetching a Bundle from a fake source, and a record of the calls.
 type supply struct {
 	files   fs.FS
 	pending string
@@ -372,7 +372,7 @@ func (f *fixture) reaches(name string, phase v1alpha1.Phase, reason string) *v1a
 	return bundle
 }
 
-// complete checks what holds for each status: requirements 4, 5, 6, and that there is an address only for unpacked content.
+// complete checks the rules for every status: requirements 4, 5 and 6, and a contentURL only for unpacked content.
 func (f *fixture) complete(bundle *v1alpha1.Bundle) {
 	f.Helper()
 	status := bundle.Status

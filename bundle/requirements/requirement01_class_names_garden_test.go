@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/controller/bundles"
 )
 
-// TestRequirement01ClassNames checks that names are unique DNS labels, or the provisioner does not start.
+// TestRequirement01ClassNames checks that the provisioner starts only if the names of its classes are unique DNS labels.
 func TestRequirement01ClassNames(t *testing.T) {
 	for name := range classes() {
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
@@ -32,7 +32,7 @@ func TestRequirement01ClassNames(t *testing.T) {
 		{[]string{"-a"}, "is not valid"},
 		{[]string{""}, "is not valid"},
 		{[]string{strings.Repeat("a", 64)}, "is not valid"},
-		{nil, "no class"},
+		{nil, "no provisioner class"},
 	} {
 		var own []bundles.Class
 		for _, name := range c.names {

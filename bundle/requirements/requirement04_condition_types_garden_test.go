@@ -43,7 +43,7 @@ func TestRequirement04ConditionTypes(t *testing.T) {
 	})
 }
 
-// TestRequirement04Finalizer checks the reason of a failed cleanup, and that a Bundle goes when the cleanup succeeds.
+// TestRequirement04Finalizer checks the reason of a failed cleanup, and that a Bundle is removed when the cleanup succeeds.
 func TestRequirement04Finalizer(t *testing.T) {
 	eachClass(t, func(t *testing.T, f *fixture) {
 		name := "r4-finalizer-" + f.class

@@ -150,7 +150,7 @@ func (f *fixture) revoked(path, token string) {
 	})
 }
 
-// refilled loses the content: a request gets 503 with Retry-After, and soon the same content, which is fetched by its pin.
+// refilled loses the content: a request gets 503 with Retry-After, and soon the same content, which is fetched from the pinned source.
 func (f *fixture) refilled(name, path, token string, want []byte) {
 	f.Helper()
 	f.disk.lose()

@@ -104,8 +104,8 @@ func TestRequirement09PublicKeys(t *testing.T) {
 	})
 }
 
-// TestRequirement09Pins restarts the provisioner: with its content, nothing is fetched; without it, the pin is fetched; and content that differs
-// from the digest in the status is rejected.
+// TestRequirement09Pins restarts the provisioner: with its content, nothing is fetched; without it, the pinned source is fetched; and content that
+// differs from the digest in the status is rejected.
 func TestRequirement09Pins(t *testing.T) {
 	for name, class := range classes() {
 		t.Run(name, func(t *testing.T) {

@@ -152,7 +152,7 @@ func (o *origins) push(repository string, layer []byte) {
 	}
 }
 
-// source publishes a bundle, and returns its source as the documentation of rukpak writes it.
+// source publishes a bundle, and returns its source in the form of rukpak's documentation.
 func (o *origins) source(kind, id string, files map[string]string) string {
 	o.Helper()
 
@@ -248,8 +248,8 @@ func indent(text string) string {
 	return "      " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      ")
 }
 
-// TestSourcesAndFormats installs a bundle of each format from each source, with manifests of rukpak's shape, on the Bundle API server and on
-// another one.
+// TestSourcesAndFormats installs a bundle of each format from each source, with manifests in the form of rukpak's documentation, on the cluster
+// of the Bundles and on another one.
 func TestSourcesAndFormats(t *testing.T) {
 	target := bundletest.Target(t) // it stops after the service, whose watches would keep it
 	replica, config := startAll(t)
@@ -323,7 +323,7 @@ func (o *origins) prepare(target *rest.Config) client.Client {
 	return cluster
 }
 
-// manifestOf returns the manifest of a BundleDeployment as the documentation of rukpak writes it.
+// manifestOf returns the manifest of a BundleDeployment in the form of rukpak's documentation.
 func manifestOf(id, format, source string, config service.Config) string {
 	bundleClass, deploymentClass := classesOf(format, config)
 	manifest := "apiVersion: core.rukpak.io/v1alpha1\nkind: BundleDeployment\nmetadata: {name: " + id + "}\nspec:\n" +

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/store"
 )
 
-// fetcher is the source of the Bundle controller.
+// fetcher adapts the sources to the interface of the Bundle controller.
 type fetcher struct{ sources source.Sources }
 
 // Fetch implements bundles.Source.
@@ -34,7 +34,7 @@ func (fetcher) Reason(err error) string {
 	return ""
 }
 
-// contents is the store of the Bundle controller and of the content server.
+// contents adapts the store to the interfaces of the Bundle controller and the content server.
 type contents struct {
 	*store.Store
 

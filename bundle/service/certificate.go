@@ -26,7 +26,7 @@ const (
 
 // selfSigned returns the self-signed certificate in the folder and its key. If the folder has no certificate for the host of the address
 // that is valid for another 30 days, it writes a new certificate and key, valid for a year. The certificate thus survives a restart, and
-// clients that trust it need no change.
+// clients that trust it need no change. A running service does not renew it.
 func selfSigned(folder, externalAddress string) (certFile, keyFile string, err error) {
 	address, err := url.Parse(externalAddress)
 	if err != nil {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -167,7 +168,18 @@ func (c Config) lease() string {
 
 // check returns one error that lists all invalid and conflicting settings. It reads no file.
 func (c Config) check() error {
-	var errs []error
+	const bundleClasses = "APP_BUNDLES_PLAIN_CLASS, APP_BUNDLES_REGISTRY_CLASS, APP_BUNDLES_HELM_CLASS, APP_BUNDLES_KUSTOMIZE_CLASS"
+
+	var (
+		errs  []error
+		names []string
+	)
+
+	for _, class := range c.classes(nil) {
+		names = append(names, class.Name)
+	}
+
+	slices.Sort(names)
 
 	for _, rule := range []struct {
 		broken  bool
@@ -180,6 +192,11 @@ func (c Config) check() error {
 		{c.Bundles.Workers < 1, "APP_BUNDLES_WORKERS: must be at least 1"},
 		{c.Bundles.Timeout <= 0, "APP_BUNDLES_TIMEOUT: must be positive"},
 		{c.Bundles.MaxRetry < minRetry, "APP_BUNDLES_MAX_RETRY: must be at least " + minRetry.String()},
+		{
+			slices.ContainsFunc(names, func(name string) bool { return len(validation.IsDNS1123Label(name)) > 0 }),
+			bundleClasses + ": must be DNS labels: at most 63 lower-case letters, digits and hyphens",
+		},
+		{len(slices.Compact(slices.Clone(names))) < len(names), bundleClasses + ": must differ"},
 		{
 			len(validation.IsDNS1123Label(c.Deployments.PlainClass)) > 0 || len(validation.IsDNS1123Label(c.Deployments.HelmClass)) > 0,
 			"APP_DEPLOYMENTS_PLAIN_CLASS, APP_DEPLOYMENTS_HELM_CLASS: must be DNS labels: at most 63 lower-case letters, digits and hyphens",

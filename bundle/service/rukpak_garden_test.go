@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 )
 
-// leftByRukpak creates what rukpak v0.15 leaves on a cluster when its controllers are stopped: a BundleDeployment with its Bundle and an installed
-// object. It returns the BundleDeployment.
+// leftByRukpak creates the objects that rukpak v0.15 leaves on a cluster when its controllers are stopped: a BundleDeployment with its Bundle and
+// an installed object. It returns the BundleDeployment.
 func leftByRukpak(t *testing.T, cluster client.Client, namespace, class string) *v1alpha1.BundleDeployment {
 	t.Helper()
 

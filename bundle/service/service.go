@@ -250,8 +250,8 @@ func (s *Service) addControllers(_ context.Context, cluster *rest.Config) error 
 	return nil
 }
 
-// addDeployments adds the BundleDeployment controller. It reads all content through contentURL, even content of this service, because
-// other provisioners may have unpacked the Bundles.
+// addDeployments adds a BundleDeployment controller for each class. They read all content through contentURL, even content of this
+// service, because other provisioners may have unpacked the Bundles.
 func (s *Service) addDeployments(cluster *rest.Config) error {
 	settings := s.config.Deployments
 	access := content.ClientOptions{TokenFile: settings.TokenFile, CAFile: settings.CAFile, Timeout: settings.ContentTimeout, Limits: s.limits()}
@@ -358,7 +358,7 @@ func (s *Service) Run(ctx context.Context) error {
 	)
 }
 
-// sweep removes the content that no Bundle uses.
+// sweep removes the content that no Bundle uses, and the uploads that neither a Bundle nor a rollback needs.
 func (s *Service) sweep(ctx context.Context) error {
 	if !s.manager.GetCache().WaitForCacheSync(ctx) {
 		return nil // the service is stopping

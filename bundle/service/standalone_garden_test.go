@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 )
 
-// TestBundlesOfAllSources creates a Bundle of each format from each source, without a BundleDeployment and with manifests of rukpak's shape. It
-// reaches the phases that rukpak documents: Pending until an upload arrives, and Unpacked.
+// TestBundlesOfAllSources creates a Bundle of each format from each source, without a BundleDeployment and with manifests in the form of rukpak's
+// documentation. The Bundle reaches the phases that rukpak documents: Pending until an upload arrives, and Unpacked.
 func TestBundlesOfAllSources(t *testing.T) {
 	replica, config := startAll(t)
 	from, uploads := newOrigins(t, config.Namespace), reader(t, config)

@@ -229,7 +229,7 @@ func TestGitLimits(t *testing.T) {
 		want   string
 	}{
 		"pack":    {archive.Limits{CompressedBytes: 100_000}, "more than 100000 compressed bytes"},
-		"objects": {archive.Limits{Bytes: 1 << 20}, "objects of more than 2097152 bytes"},
+		"objects": {archive.Limits{Bytes: 1 << 20}, "more than 2097152 bytes in total"},
 		"files":   {archive.Limits{Files: 1}, "more than 1 files"},
 		"content": {archive.Limits{Bytes: 5 << 20}, "or 5 MiB"},
 	} {
@@ -310,7 +310,7 @@ func TestGitRedirects(t *testing.T) {
 	}
 }
 
-// sshGit serves a repository over SSH with git-upload-pack, to one key. It returns the address and the host key.
+// sshGit serves a repository over SSH with git-upload-pack, to clients with one key. It returns the address and the host key.
 func sshGit(t *testing.T, repository *gitRepository, client ssh.PublicKey) (string, ssh.PublicKey) {
 	t.Helper()
 
@@ -453,8 +453,8 @@ func TestGitOverSSH(t *testing.T) {
 	mustFetch(t, options, from("changed host", insecure), map[string]string{"a": "moved"})
 
 	for secret, want := range map[string]string{
-		"other key": "rejects the key: correct ssh-privatekey", "changed host": "has a different host key than those in ssh-knownhosts",
-		"unknown host": "has a different host key than those in ssh-knownhosts", "no host": "has no key ssh-knownhosts",
+		"other key": "rejects the key: correct ssh-privatekey", "changed host": "is not in ssh-knownhosts of the Secret",
+		"unknown host": "is not in ssh-knownhosts of the Secret", "no host": "has no key ssh-knownhosts",
 		"no key":  "has no valid ssh-privatekey",
 		"no line": "has no valid ssh-knownhosts",
 	} {

@@ -113,7 +113,7 @@ func checkPack(pack io.ReadSeeker, limits archive.Limits) error {
 }
 
 func tooLarge(bytes int64) error {
-	return terminal("the repository has objects of more than %d bytes: leave out large files, or use a tag or branch", 2*bytes)
+	return terminal("the objects of the repository have more than %d bytes in total: leave out large files, or use a tag or branch", 2*bytes)
 }
 
 // prefix keeps the first bytes that are written to it.

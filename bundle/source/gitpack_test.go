@@ -52,7 +52,7 @@ func pack(tb testing.TB, kind plumbing.ObjectType, size int, content []byte) []b
 	return packed.Bytes()
 }
 
-// delta returns a delta that declares to make an object of the size.
+// delta returns a delta that declares an object of the given size.
 func delta(size uint64) []byte { return binary.AppendUvarint(binary.AppendUvarint(nil, 10), size) }
 
 // TestPackBombs checks that small packfiles with large objects are refused before these are decompressed into memory.
@@ -63,9 +63,9 @@ func TestPackBombs(t *testing.T) {
 	}{
 		"accepted":    {pack(t, plumbing.BlobObject, 5, []byte("hello")), ""},
 		"delta":       {pack(t, plumbing.REFDeltaObject, len(delta(100)), delta(100)), ""},
-		"large":       {pack(t, plumbing.BlobObject, 3<<20, []byte("hello")), "objects of more than 2097152 bytes"},
-		"large delta": {pack(t, plumbing.REFDeltaObject, len(delta(1<<40)), delta(1<<40)), "objects of more than 2097152 bytes"},
-		"no sizes":    {pack(t, plumbing.REFDeltaObject, 1, []byte{0xff}), "objects of more than 2097152 bytes"},
+		"large":       {pack(t, plumbing.BlobObject, 3<<20, []byte("hello")), "more than 2097152 bytes in total"},
+		"large delta": {pack(t, plumbing.REFDeltaObject, len(delta(1<<40)), delta(1<<40)), "more than 2097152 bytes in total"},
+		"no sizes":    {pack(t, plumbing.REFDeltaObject, 1, []byte{0xff}), "more than 2097152 bytes in total"},
 		"many":        {append([]byte("PACK\x00\x00\x00\x02\xff\xff\xff\xff"), make([]byte, 100)...), "has 4294967295 objects"},
 		"more":        {pack(t, plumbing.BlobObject, 5, bytes.Repeat([]byte("x"), 1<<20)), "did not send a valid packfile"},
 		"truncated":   {pack(t, plumbing.BlobObject, 5, []byte("hello"))[:14], "did not send a valid packfile"},

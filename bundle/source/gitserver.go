@@ -60,7 +60,7 @@ func (s *httpServer) Close() error {
 	return s.UploadPackSession.Close()
 }
 
-// connectHTTP prepares requests with basic authentication.
+// connectHTTP prepares requests, with basic authentication if the source names a Secret.
 func (s *gitSource) connectHTTP(ctx context.Context, endpoint *transport.Endpoint, authorization v1alpha1.Authorization) (gitServer, error) {
 	client, err := newClient(authorization.InsecureSkipVerify, "")
 	if err != nil {

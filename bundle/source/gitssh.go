@@ -119,7 +119,7 @@ func (s *gitSource) sshConfig(ctx context.Context, user, address string, authori
 func sshError(host string, err error) error {
 	switch {
 	case knownhosts.IsHostKeyChanged(err), knownhosts.IsHostUnknown(err):
-		return transient("%s has a different host key than those in %s of the Secret", host, knownHostsKey)
+		return transient("the host key of %s is not in %s of the Secret: check the key, then add it", host, knownHostsKey)
 	case strings.Contains(err.Error(), "unable to authenticate"):
 		return transient("%s rejects the key: correct %s in the Secret", host, privateKeyKey)
 	default:

@@ -57,7 +57,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestHTTPErrors checks each way in which a server can fail. No response is waited for without a bound.
+// TestHTTPErrors checks each way in which a server can fail. The wait for a response is always bounded.
 func TestHTTPErrors(t *testing.T) {
 	release := make(chan struct{})
 	content := packed(t, map[string]string{"a": strings.Repeat("x", 1000)})

@@ -227,7 +227,8 @@ func (i *image) manifest(ctx context.Context, found ocispec.Descriptor) (ocispec
 	return manifest, err
 }
 
-// choose returns the image of an index for linux/amd64, or otherwise the first image that has a platform.
+// choose returns the image of an index for linux/amd64, or otherwise the first image. Entries with the platform unknown are not images but
+// attestations.
 func choose(index ocispec.Index) ocispec.Descriptor {
 	chosen := ocispec.Descriptor{}
 
@@ -267,7 +268,7 @@ func (i *image) decode(ctx context.Context, found ocispec.Descriptor, into any) 
 	return nil
 }
 
-// check rejects layers before they are read.
+// check rejects layers that are too large, or have an unsupported digest or format, before they are read.
 func (i *image) check(layers []ocispec.Descriptor) error {
 	left := i.limits.CompressedBytes
 
@@ -294,8 +295,8 @@ func (i *image) check(layers []ocispec.Descriptor) error {
 	return nil
 }
 
-// layer reads a layer and verifies its digest. A wrong digest takes precedence over other errors, because it means that the layer was
-// damaged in transit.
+// layer reads a layer and verifies its digest. A wrong digest takes precedence over faults of the content, because it means that the layer
+// was damaged in transit.
 func (i *image) layer(ctx context.Context, layer ocispec.Descriptor, read func(io.Reader) error) error {
 	body, err := i.repository.Blobs().Fetch(ctx, layer)
 	if err != nil {

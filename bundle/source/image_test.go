@@ -237,7 +237,7 @@ func TestInvalidImages(t *testing.T) {
 	}
 }
 
-// TestDamagedImages checks that damage on the way is not a fault of the image.
+// TestDamagedImages checks that damage in transit is not reported as a fault of the image.
 func TestDamagedImages(t *testing.T) {
 	images := newImages(t, httptest.NewServer)
 	content := packed(t, map[string]string{"a": strings.Repeat("x", 1000)})
@@ -283,7 +283,7 @@ func TestDamagedImages(t *testing.T) {
 	}
 }
 
-// TestPrivateImages checks pull secrets. They are for their registry only.
+// TestPrivateImages checks pull secrets. Credentials are sent only to their registry.
 func TestPrivateImages(t *testing.T) {
 	images := newImages(t, httptest.NewServer)
 	files := map[string]string{"a": "a"}

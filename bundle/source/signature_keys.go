@@ -90,15 +90,15 @@ func newKey(parsed crypto.PublicKey) (publicKey, error) {
 	return publicKey{simple, bundle}, nil
 }
 
-// keys returns lists of public keys. From each list, at least one key must have signed the image. One list comes from the operator, the
-// other from the source.
+// keys returns up to two lists of public keys: one from the operator and one from the source. From each list, at least one key must have
+// signed the image.
 func (s *imageSource) keys(ctx context.Context, source v1alpha1.ImageSource) ([][]publicKey, error) {
 	var lists [][]publicKey
 
 	if s.options.KeysFile != "" {
 		keys, err := readKeys(s.options.KeysFile)
 		if err != nil {
-			return nil, transient("the public keys that the provisioner requires cannot be used: %v", err)
+			return nil, transient("the public keys that the provisioner requires (APP_SOURCES_IMAGE_KEYS_FILE) cannot be used: %v", err)
 		}
 
 		lists = append(lists, keys)

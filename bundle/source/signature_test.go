@@ -96,7 +96,7 @@ func (s signer) sign(t *testing.T, text []byte, hash crypto.Hash) []byte {
 	return signature
 }
 
-// payload returns what cosign signs for an image.
+// payload returns the text that cosign signs for an image.
 func payload(image digest.Digest) []byte {
 	return fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":"registry.example/team/app"},"image":{"docker-manifest-digest":%q},`+
 		`"type":"cosign container image signature"},"optional":null}`, image)
@@ -342,7 +342,7 @@ func TestSignatureCoversWhatIsFetched(t *testing.T) {
 	unsigned(t, keysOf(ours.public(t)), images.image(":v1", verified), v1alpha1.ReasonSignatureMissing, "")
 }
 
-// TestSignaturesOfIndexes checks that the signature of an index covers its images, and that of an image no index.
+// TestSignaturesOfIndexes checks that the signature of an index covers its images, but the signature of an image covers no index.
 func TestSignaturesOfIndexes(t *testing.T) {
 	images, ours := newSignedImages(t, true), newSigner(t)
 	files := map[string]string{"a": ""}

@@ -30,7 +30,7 @@ type Request struct {
 
 // Result describes fetched content.
 type Result struct {
-	// Resolved is the source with all references pinned that can be pinned.
+	// Resolved is the source with every reference pinned that can be pinned.
 	Resolved v1alpha1.BundleSource
 	// Pending is the reason why there is no content yet, or empty once the content is fetched.
 	Pending string
@@ -53,8 +53,8 @@ type Options struct {
 	Limits archive.Limits
 	// Timeout limits a fetch. The default is 5 minutes.
 	Timeout time.Duration
-	// KeysFile is a file with public keys, one of which must have signed each image. If it is empty, only the keys of a source are
-	// required.
+	// KeysFile is a file with public keys, one of which must have signed each image. If it is empty, signatures are required only by
+	// sources with a verification.
 	KeysFile string
 	// Temporary is a folder for repositories and downloads during a fetch. Empty means the system's folder.
 	Temporary string

@@ -75,7 +75,7 @@ func unreachable(host string, err error) error {
 	}
 }
 
-// withoutAddress returns the cause of an error about an address.
+// withoutAddress returns the cause of a url.Error, which would quote the address.
 func withoutAddress(err error) error {
 	if addressed, ok := errors.AsType[*url.Error](err); ok {
 		return addressed.Err
@@ -89,7 +89,7 @@ func withoutAddress(err error) error {
 func rejected(host string, status int) error {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return transient("%s rejects the credentials with status %d: correct the Secret", host, status)
+		return transient("%s rejects the credentials with status %d: correct the Secret of the source, or name one", host, status)
 	case status == http.StatusNotFound, status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return transient("%s responds with status %d %s", host, status, http.StatusText(status))
 	default:

@@ -106,8 +106,8 @@ func (s *Store) Put(ctx context.Context, tree fs.FS) (Digest, error) {
 	return digest, s.explain(s.write(write, name))
 }
 
-// write writes a temporary file and renames it. The lock prevents Sweep from removing the new file because of the age of the file that it
-// replaces.
+// write writes a temporary file and renames it. Without the lock, Sweep could read the age of the replaced file and then remove the new
+// one.
 func (s *Store) write(content func(io.Writer) error, name func() string) error {
 	s.before()
 
@@ -198,7 +198,7 @@ func (s *Store) Has(digest Digest) bool {
 // file has changed. The error for a missing or damaged archive is fs.ErrNotExist. An open archive stays readable after it is removed.
 func (s *Store) Open(digest Digest) (io.ReadSeekCloser, int64, error) {
 	if digest.Hex() == "" {
-		return nil, 0, fmt.Errorf("%q is not a digest of an archive: %w", digest, fs.ErrNotExist)
+		return nil, 0, absent("%q is not the digest of an archive", digest)
 	}
 
 	file, err := s.root.Open(blobName(digest))
@@ -235,7 +235,7 @@ func (s *Store) verify(file *os.File, digest Digest) (int64, error) {
 	}
 
 	if hex.EncodeToString(sum.Sum(nil)) != digest.Hex() {
-		return 0, errors.Join(fmt.Errorf("its content is damaged: %w", fs.ErrNotExist), s.removeIfSame(digest, info))
+		return 0, errors.Join(absent("its content is damaged"), s.removeIfSame(digest, info))
 	}
 
 	s.lock.Lock()
@@ -256,6 +256,17 @@ func (s *Store) removeIfSame(digest Digest, damaged fs.FileInfo) error {
 
 	return s.root.Remove(blobName(digest))
 }
+
+// absentError is an fs.ErrNotExist for content that is treated as missing. Its text is the reason.
+type absentError string
+
+func absent(format string, args ...any) error { return absentError(fmt.Sprintf(format, args...)) }
+
+// Error implements error.
+func (e absentError) Error() string { return string(e) }
+
+// Is makes errors.Is(err, fs.ErrNotExist) true.
+func (absentError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // blobName returns the path of an archive.
 func blobName(digest Digest) string { return filepath.Join(blobs, digest.Hex()+extension) }

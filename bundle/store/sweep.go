@@ -98,6 +98,6 @@ func (s *Store) explain(err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("the bundle store has no space left: enlarge the volume of %s, or delete Bundles: %w", s.path, err)
 	default:
-		return fmt.Errorf("writing to the bundle store: %w", err)
+		return err
 	}
 }

@@ -97,7 +97,7 @@ func (s *Store) RemoveUpload(bundle string) error {
 // uploadName returns the path of an upload.
 func uploadName(bundle string) (string, error) {
 	if len(validation.IsDNS1123Subdomain(bundle)) > 0 {
-		return "", fmt.Errorf("%q is not a name of a Bundle: %w", bundle, fs.ErrNotExist)
+		return "", absent("%q is not a valid name of a Bundle: want a DNS subdomain", bundle)
 	}
 
 	return filepath.Join(uploads, bundle+extension), nil

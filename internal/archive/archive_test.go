@@ -93,7 +93,7 @@ func gzipped(tb testing.TB, content []byte) []byte {
 	return packed.Bytes()
 }
 
-// newRoot returns the root of a new folder. Nothing else may appear beside the folder.
+// newRoot returns the root of a new folder. At the end of the test, nothing else may be beside the folder.
 func newRoot(tb testing.TB) *os.Root {
 	tb.Helper()
 

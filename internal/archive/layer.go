@@ -140,8 +140,8 @@ func (t *Tree) clear(name string) error {
 	return nil
 }
 
-// removeOne removes a file, a link or an empty folder of a lower layer. If a folder is not empty, it contains entries of the current
-// layer.
+// removeOne removes a file, a link or an empty folder of a lower layer. A folder that is not empty stays, because it contains entries of
+// the current layer.
 func (t *Tree) removeOne(name string) error {
 	known, exists := t.entries[folded(name)]
 	if !exists || known.name != name || known.layer == t.layer {

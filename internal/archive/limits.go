@@ -44,7 +44,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// headers limits the size of the parts of a tar archive other than the contents of files: headers, long names and padding.
+// headers returns the maximum size in bytes of the parts of a tar archive other than the contents of files: headers, long names and padding.
 func (l Limits) headers() int64 {
 	const perFile, atEnd = 4 << 10, 1 << 20
 

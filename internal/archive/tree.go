@@ -89,7 +89,7 @@ func (t *Tree) Folder(name string) error {
 	return t.folders(name)
 }
 
-// File creates a file from the first bytes of the content, up to the given size.
+// File creates a file of the given size from the start of the content. If the content is shorter, it returns io.ErrUnexpectedEOF.
 func (t *Tree) File(name string, bytes int64, content io.Reader) error {
 	if bytes < 0 || bytes > t.left {
 		return t.tooMuch()

@@ -74,7 +74,7 @@ func meaningOf(name, reason, reported string) string {
 	case kubernetesTimeout, ReasonTimeout:
 		return name + " did not finish in time" + seeTimeline
 	case kubernetesTooManyRequests, ReasonBusy:
-		return name + " has too many requests"
+		return name + " receives too many requests"
 	case kubernetesServiceUnavailable, ReasonSystemUnavailable, ReasonHTTPStatus:
 		return name + " does not respond correctly" + seeTimeline
 	case ReasonClusterUnreachable:

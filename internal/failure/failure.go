@@ -270,7 +270,7 @@ func Reasons() []ReasonMeaning {
 		{ReasonDirectorNilResponse, "Director returned no result", "check Director; the operation retries automatically"},
 		{ReasonDirectorIDMismatch, "Director returned a different runtime", "check Director; the operation retries automatically"},
 		{ReasonNotStarted, "an upgrade did not start in its maintenance window or before its deadline, and has changed nothing", "nothing if it belongs to an orchestration, which starts it again in the next window before the deadline; otherwise retry it"},
-		{ReasonReconcilerGaveUp, "the Reconciler has given up the installation or the removal of Kyma", "run `ebctl operation explain` to see the failed components, correct them, then retry the operation"},
+		{ReasonReconcilerGaveUp, "the Reconciler has given up installing or removing Kyma", "run `ebctl operation explain` to see the failed components, correct them, then retry the operation"},
 		{ReasonConfiguration, "a configuration made by operators cannot be used", "correct what the description names; if the operation has failed, retry it"},
 	}
 }

@@ -18,7 +18,8 @@ const longestName = validation.DNS1123SubdomainMaxLength + len("/") + validation
 // Check returns an error of kind invalid unless the name and the value have the syntax of Kubernetes labels. The value may be empty.
 func Check(name, value string) error {
 	if len(name) > longestName || len(value) > validation.LabelValueMaxLength {
-		return failure.New(failure.Invalid, "the name or the value of a label is too long: a value has at most %d characters", validation.LabelValueMaxLength)
+		return failure.New(failure.Invalid, "the name or the value of a label is too long: a name has at most %d characters, and a value at most %d",
+			longestName, validation.LabelValueMaxLength)
 	}
 
 	if problems := validation.IsQualifiedName(name); len(problems) > 0 {

@@ -43,7 +43,7 @@ func (s standard) Write(line []byte) (int, error) {
 }
 
 // Logr returns a logger for libraries of Kubernetes that writes to the logger. Keys become fields, and the name becomes the field
-// Library. Lines with a verbosity above 0 have level debug.
+// Library. Lines with verbosity 1 have level debug. Lines with a higher verbosity are dropped.
 func Logr(log logrus.FieldLogger) logr.Logger { return logr.New(sink{log: log}) }
 
 // sink implements logr.LogSink.
@@ -55,7 +55,7 @@ type sink struct {
 // Init implements logr.LogSink.
 func (sink) Init(logr.RuntimeInfo) {}
 
-// Enabled implements logr.LogSink. The levels above 1 print each request and each object.
+// Enabled implements logr.LogSink. Levels above 1 are off, because they print each request and each object.
 func (s sink) Enabled(level int) bool {
 	entry, is := s.log.(*logrus.Entry)
 
@@ -95,7 +95,7 @@ func (s sink) WithName(name string) logr.LogSink {
 	return s
 }
 
-// fields returns the logger with the pairs as fields. Keys that our own log lines use get the prefix "library.".
+// fields returns the logger with the pairs as fields. Keys that every line of ours has, or that logrus sets, get the prefix "library.".
 func (s sink) fields(pairs []any) *logrus.Entry {
 	const pair = 2
 

@@ -14,7 +14,7 @@ import (
 type Change struct {
 	// Path names the field, such as spec.provider.workers[cpu-worker-0].maximum.
 	Path string `json:"path"`
-	// Present and Wanted are the values as JSON. They are empty if the field is missing before or after the write.
+	// Present and Wanted are the values as JSON. Present is empty if the write adds the field, and Wanted if it removes the field.
 	Present string `json:"present,omitempty"`
 	Wanted  string `json:"wanted,omitempty"`
 }
@@ -38,8 +38,8 @@ func Changes(present, wanted any, opaque func(path string) bool) ([]Change, erro
 	return compare(present, wanted, comparison{opaque: opaque})
 }
 
-// Missing returns the paths of the fields of the wanted object that the present one does not have, or has with another value, sorted. An
-// object that is missing as a whole is one path. Both objects must be convertible to JSON.
+// Missing returns the sorted paths of the fields of the wanted object that the present one lacks or has with another value. For a nested
+// object that is missing as a whole, it returns one path. Both objects must be convertible to JSON.
 func Missing(present, wanted any) ([]string, error) {
 	changes, err := compare(present, wanted, comparison{opaque: func(string) bool { return false }, brief: true})
 
@@ -139,7 +139,7 @@ func (c *comparison) fields(wanted, had map[string]any, whole bool, pathOf func(
 	}
 }
 
-// join returns the path of a field. Names that contain other characters than letters, such as the names of annotations, are in brackets.
+// join returns the path of a field. Names that contain a dot or a slash, such as the names of annotations, are in brackets.
 func join(path, name string) string {
 	if strings.ContainsAny(name, "./") {
 		return path + "[" + name + "]"
@@ -148,7 +148,8 @@ func join(path, name string) string {
 	return strings.TrimPrefix(path+"."+name, ".")
 }
 
-// byKey returns the items of a list by their names or types. It returns false if the value is not a list or an item has neither.
+// byKey returns the items of a list by their names or types. It returns false unless the value is a list whose items all have distinct
+// names, or all have distinct types.
 func byKey(value any) (map[string]any, bool) {
 	list, _ := value.([]any)
 

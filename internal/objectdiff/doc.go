@@ -1,2 +1,2 @@
-// Package objectdiff compares objects by their fields: it lists what a later write changes, as one line for each field.
+// Package objectdiff compares objects by their fields: it lists the fields that a later write changes, each as one line.
 package objectdiff

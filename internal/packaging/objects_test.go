@@ -112,7 +112,7 @@ func TestDisruptionBudgets(t *testing.T) {
 	}
 }
 
-// TestSQLite checks that data is in a volume that one Pod has at a time and that outlives the release.
+// TestSQLite checks that the data is in a volume that only one Pod uses at a time and that outlives the release.
 func TestSQLite(t *testing.T) {
 	objects := mustRender(t, "evaluation", "")
 	broker := deployments(t, objects)["broker"]

@@ -32,7 +32,7 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	}
 }
 
-// TestDefaultsNameWhatIsMissing checks that an installation without values lists everything that it needs.
+// TestDefaultsNameWhatIsMissing checks that the error for an installation without values lists all required values.
 func TestDefaultsNameWhatIsMissing(t *testing.T) {
 	_, err := render("{}")
 	if err == nil {
@@ -184,7 +184,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestVariablesAreDocumented checks that each variable in the packaging is one of a service, in the Pods of that service.
+// TestVariablesAreDocumented checks that the chart names only variables that exist, and that the Pods of a service get only variables of that
+// service.
 func TestVariablesAreDocumented(t *testing.T) {
 	all := map[string]bool{}
 	known := map[string]map[string]bool{}

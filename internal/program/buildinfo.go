@@ -59,7 +59,7 @@ func (i Build) String() string { return fmt.Sprintf("%s (commit %s, %s)", i.Vers
 // Metric returns a gauge with the value 1 and the description as labels. Queries join it with other metrics to compare versions.
 func (i Build) Metric() prometheus.Collector {
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "environment_broker_build_info", Help: "Always 1. The labels are the version and the commit of the binary.",
+		Name: "environment_broker_build_info", Help: "Always 1. The labels are the version, the commit and the Go version of the binary.",
 		ConstLabels: prometheus.Labels{"version": i.Version, "commit": i.Commit, "go_version": i.Go},
 	})
 	gauge.Set(1)

@@ -24,11 +24,12 @@ const (
 	interval = 10 * time.Minute
 )
 
-// traffic are the events of a service between two scrapes.
+// traffic counts the requests and the operations of a service between two scrapes.
 type traffic struct {
-	// accepted, refused and slow are requests: without an error, with an error, and of both, those that take longer than a second.
+	// accepted counts requests without an error, refused counts requests with an error, and slow counts those of both that take more than
+	// a second.
 	accepted, refused, slow float64
-	// done and late are operations: within an hour, and failed.
+	// done counts operations that succeed within an hour, and late counts failed operations.
 	done, late float64
 }
 

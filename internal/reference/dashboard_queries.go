@@ -11,7 +11,7 @@ const selected = `{job=~"$job"}`
 // unitNumber is Grafana's unit for numbers.
 const unitNumber = "short"
 
-// histogram reports whether the metric is a histogram.
+// histogram reports whether the metric is a histogram. It knows histograms by their names, because the page does not contain the types.
 func (m metric) histogram() bool {
 	return strings.HasSuffix(m.name, "_duration_seconds") || strings.HasSuffix(m.name, "pickup_delay_seconds")
 }

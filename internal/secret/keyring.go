@@ -105,22 +105,22 @@ func (k *Keyring) Seal(plain []byte, place string) string {
 func (k *Keyring) Open(sealed, place string) ([]byte, error) {
 	id, encoded, found := strings.Cut(sealed, ":")
 	if !found {
-		return nil, fmt.Errorf("opening %s: not a sealed value", place)
+		return nil, fmt.Errorf("decrypting the %s: not a sealed value", place)
 	}
 
 	aead, known := k.ciphers[id]
 	if !known {
-		return nil, fmt.Errorf("opening %s: key %q is not configured", place, id)
+		return nil, fmt.Errorf("decrypting the %s: APP_DATABASE_SECRET_KEYS does not contain the key %q", place, id)
 	}
 
 	ciphertext, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: not a sealed value", place)
+		return nil, fmt.Errorf("decrypting the %s: not a sealed value", place)
 	}
 
 	plain, err := aead.Open(nil, nil, ciphertext, []byte(place))
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: the sealed value was changed, moved, or sealed with a different key that has the ID %q", place, id)
+		return nil, fmt.Errorf("decrypting the %s: the sealed value was changed, moved, or sealed with a different key that has the ID %q", place, id)
 	}
 
 	return plain, nil

@@ -68,7 +68,7 @@ func TestKeyRotation(t *testing.T) {
 		t.Errorf("without the old key, a value sealed with the new key opens as %q, %v", opened, err)
 	}
 
-	if _, err := onlyNext.Open(sealedBefore, place); err == nil || !strings.Contains(err.Error(), `key "k1" is not configured`) {
+	if _, err := onlyNext.Open(sealedBefore, place); err == nil || !strings.Contains(err.Error(), `does not contain the key "k1"`) {
 		t.Errorf("without the old key, opening a value that it sealed returns %v, want an error that names the key", err)
 	}
 }
@@ -94,7 +94,7 @@ func TestOpenRejectsInvalidValues(t *testing.T) {
 	}{
 		"moved":       {"a value copied to another row would reveal its secret to another tenant", keys, sealed, "payload of operation 2", "moved"},
 		"changed":     {"a writer to the table must not be able to forge values", keys, "k1:" + base64.StdEncoding.EncodeToString(changed), place, "changed"},
-		"cut":         {"a truncated value is invalid", keys, sealed[:len(sealed)/2], place, "opening"},
+		"cut":         {"a truncated value is invalid", keys, sealed[:len(sealed)/2], place, "decrypting"},
 		"empty":       {"even a sealed empty text has a nonce", keys, "k1:", place, "changed"},
 		"other key":   {"different keys may have the same ID", ring(t, secret.NewKey("k1")), sealed, place, "a different key"},
 		"unknown key": {"the error names the missing key", keys, "k9:" + encoded, place, `"k9"`},

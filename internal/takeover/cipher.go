@@ -29,8 +29,8 @@ func NewCipher(key secret.String) (*Cipher, error) {
 	return &Cipher{block: block}, nil
 }
 
-// Decrypt returns the text of an encrypted value. CFB does not authenticate values, but with a wrong key the result is not valid base64,
-// and Decrypt returns an error.
+// Decrypt returns the text of an encrypted value. CFB does not authenticate values, but with a wrong key the result is almost never valid
+// base64, and Decrypt returns an error.
 func (c *Cipher) Decrypt(value string) (secret.String, error) {
 	sealed, err := base64.StdEncoding.DecodeString(value)
 	if err != nil || len(sealed) < aes.BlockSize {

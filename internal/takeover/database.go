@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
@@ -29,7 +30,7 @@ const (
 type Program struct {
 	// Name is the name of the program in messages.
 	Name string
-	// Version is the oldest version of its schema, as in the table schema_migrations.
+	// Version is the oldest supported version of its schema, as in the table schema_migrations.
 	Version int64
 	// Unfinished is a query for the descriptions of operations that have not ended.
 	Unfinished string
@@ -45,7 +46,8 @@ type Database struct {
 func Open(ctx context.Context, url secret.String) (*Database, error) {
 	connector, err := pq.NewConnector(url.Reveal())
 	if err != nil {
-		return nil, errors.New("the connection string of the former database is not valid: write postgres://user:password@host:port/name?sslmode=require")
+		return nil, errors.New(program.Prefix + "FORMER_DATABASE_URL or --former-dsn-file: the connection string is not valid: " +
+			"write postgres://user:password@host:port/name?sslmode=require")
 	}
 
 	database := &Database{db: sqlx.NewDb(sql.OpenDB(connector), "postgres")}
@@ -91,9 +93,10 @@ func Select[Row any](ctx context.Context, database *Database, query string, args
 }
 
 // Check returns an error if the rows of the former program cannot be taken over now, because another session uses the database,
-// operations have not ended, or the schema is too old. It reports all reasons at once.
-func (d *Database) Check(ctx context.Context, program Program, ignoredUsers []string) error {
-	version, err := d.version(ctx, program)
+// operations have not ended, or the schema is too old or unusable. It reports all reasons at once, except that it looks for operations
+// only in a usable schema.
+func (d *Database) Check(ctx context.Context, former Program, ignoredUsers []string) error {
+	version, err := d.version(ctx, former)
 	if err != nil {
 		return err
 	}
@@ -107,28 +110,28 @@ func (d *Database) Check(ctx context.Context, program Program, ignoredUsers []st
 
 	if len(sessions) > 0 {
 		errs = append(errs, fmt.Errorf("other sessions use the database of %s: %s. Stop it, or pass the users of other programs with --ignore-users",
-			program.Name, named(sessions)))
+			former.Name, named(sessions)))
 	}
 
 	if version != nil {
 		return errors.Join(errs...) // the columns of the next query may not exist
 	}
 
-	unfinished, err := Select[string](ctx, d, program.Unfinished)
+	unfinished, err := Select[string](ctx, d, former.Unfinished)
 	if err != nil {
 		return err
 	}
 
 	if len(unfinished) > 0 {
 		errs = append(errs, fmt.Errorf("%s has unfinished operations: %s. Start it again and wait until they have ended, or end those that no process runs",
-			program.Name, named(unfinished)))
+			former.Name, named(unfinished)))
 	}
 
 	return errors.Join(errs...)
 }
 
 // version returns a problem with the version of the schema, or nil. golang-migrate stores the version in a table.
-func (d *Database) version(ctx context.Context, program Program) (problem, err error) {
+func (d *Database) version(ctx context.Context, former Program) (problem, err error) {
 	type migrated struct {
 		Version int64 `db:"version"`
 		Dirty   bool  `db:"dirty"`
@@ -140,7 +143,7 @@ func (d *Database) version(ctx context.Context, program Program) (problem, err e
 	}
 
 	if len(exists) == 0 || !exists[0] {
-		return fmt.Errorf("the database is not that of %s: it has no table schema_migrations", program.Name), nil
+		return fmt.Errorf("the database is not that of %s: it has no table schema_migrations", former.Name), nil
 	}
 
 	found, err := Select[migrated](ctx, d, `SELECT version, dirty FROM schema_migrations ORDER BY version DESC LIMIT 1`)
@@ -148,10 +151,10 @@ func (d *Database) version(ctx context.Context, program Program) (problem, err e
 	switch {
 	case err != nil:
 		return nil, err
-	case len(found) == 0 || found[0].Version < program.Version:
-		return fmt.Errorf("the schema of %s is older than %d: upgrade %s first", program.Name, program.Version, program.Name), nil
+	case len(found) == 0 || found[0].Version < former.Version:
+		return fmt.Errorf("the schema of %s is older than %d: upgrade %s first", former.Name, former.Version, former.Name), nil
 	case found[0].Dirty:
-		return fmt.Errorf("the last migration of %s has failed (schema_migrations.dirty)", program.Name), nil
+		return fmt.Errorf("the last migration of %s has failed (schema_migrations.dirty): repair the schema first", former.Name), nil
 	default:
 		return nil, nil
 	}
@@ -173,12 +176,13 @@ func named(names []string) string {
 	return strings.Join(names, "; ")
 }
 
-// CheckKey returns an error if the cipher cannot decrypt the first of the samples, which are encrypted values. If there are no samples,
-// the key cannot be checked, but it is not needed either.
+// CheckKey returns an error if the cipher cannot decrypt one of the samples, which are encrypted values. If there are no samples, the key
+// cannot be checked, but it is not needed either.
 func CheckKey(cipher *Cipher, samples []string) error {
 	for _, sample := range samples {
 		if _, err := cipher.Decrypt(sample); err != nil {
-			return fmt.Errorf("the former key does not decrypt a sample of the database: %w", err)
+			return fmt.Errorf("the former key does not decrypt a sample of the database: check %sFORMER_DATABASE_SECRET_KEY or --former-key-file: %w",
+				program.Prefix, err)
 		}
 	}
 

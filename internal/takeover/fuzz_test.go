@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/takeover"
 )
 
-// FuzzDecrypt decrypts arbitrary values of the former programs' rows. No value gives a longer text, and no error contains the value.
+// FuzzDecrypt decrypts arbitrary values of the former programs' rows. No text is longer than its value, and no error contains the value.
 func FuzzDecrypt(f *testing.F) {
 	cipher, err := takeover.NewCipher(kymarows.Key)
 	if err != nil {

@@ -61,7 +61,7 @@ func collect(into *[]string) func(string) error {
 	}
 }
 
-// Selected reports whether the object with one of the names must be taken over.
+// Selected reports whether an object with these names must be taken over: Only is empty or contains one of them.
 func (o *Options) Selected(names ...string) bool {
 	return len(o.Only) == 0 || slices.ContainsFunc(names, func(name string) bool { return slices.Contains(o.Only, name) })
 }
@@ -92,7 +92,7 @@ func (o *Options) Resolve(config Config) (Config, error) {
 	return config, errors.Join(errs...)
 }
 
-// readFile returns the content of a file without its last line break.
+// readFile returns the content of a file without the line breaks at its end.
 func readFile(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {

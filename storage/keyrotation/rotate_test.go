@@ -291,7 +291,7 @@ func TestUnreadableRowsAreReportedAndSkipped(t *testing.T) {
 			b.Errorf("the log does not report that the old key is still needed: %v", last)
 		}
 
-		if shown := fmt.Sprint(b.log.AllEntries()[1].Data); !strings.Contains(shown, `key "k0" is not configured`) {
+		if shown := fmt.Sprint(b.log.AllEntries()[1].Data); !strings.Contains(shown, `does not contain the key "k0"`) {
 			b.Errorf("the log does not explain why rows cannot be decrypted: %s", shown)
 		}
 	})

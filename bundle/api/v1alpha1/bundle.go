@@ -18,7 +18,7 @@ const (
 // TypeUnpacked is the condition of a Bundle whose content is stored and can be fetched.
 const TypeUnpacked = "Unpacked"
 
-// Reasons of the condition TypeUnpacked. BundleDeployments repeat them in the condition TypeHasValidBundle.
+// Reasons of the condition TypeUnpacked. The condition TypeHasValidBundle also uses UnpackPending, UnpackSuccessful and UnpackFailed.
 const (
 	ReasonUnpackPending             = "UnpackPending"
 	ReasonUnpacking                 = "Unpacking"

@@ -7,11 +7,12 @@ import (
 
 // Conditions of a BundleDeployment.
 const (
-	// TypeHasValidBundle is true unless the Bundle that the template describes could not be unpacked.
+	// TypeHasValidBundle is false if the Bundle that the template describes cannot be unpacked or read. It is true while the Bundle is
+	// being unpacked.
 	TypeHasValidBundle = "HasValidBundle"
 	// TypeInstalled is true while the objects of the active Bundle are installed.
 	TypeInstalled = "Installed"
-	// TypeHealthy is true while the installed objects work.
+	// TypeHealthy is true while all installed objects are healthy.
 	TypeHealthy = "Healthy"
 )
 

@@ -139,7 +139,7 @@ func TestNames(t *testing.T) {
 	check(t, deploymentManifest(long+"n", class, class, upload), "the name of a BundleDeployment must have at most 63 characters")
 }
 
-// TestSpecOfBundleNeverChanges also changes the fields that stay editable: metadata, and the whole spec of a BundleDeployment.
+// TestSpecOfBundleNeverChanges checks that the spec of a Bundle cannot change, but its metadata and the spec of a BundleDeployment can.
 func TestSpecOfBundleNeverChanges(t *testing.T) {
 	const changed = "the spec of a Bundle cannot change: create another Bundle"
 	image := func(ref string) string { return "{type: image, image: {ref: " + ref + "}}" }

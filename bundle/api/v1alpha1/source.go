@@ -101,8 +101,8 @@ type PublicKeyReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// GitSource is a folder of a commit. Repositories with https:// or http:// are read with a user name and a password, all others through
-// SSH with a key.
+// GitSource is a folder of a commit. For repositories with https:// or http://, the Secret with a user name and a password is optional.
+// Repositories with SSH require a Secret with a key.
 type GitSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048

@@ -16,7 +16,7 @@ type Format interface {
 	Convert(ctx context.Context, bundle fs.FS) (fs.FS, error)
 }
 
-// Class is a provisioner class: Bundles with its name have its format.
+// Class is a provisioner class. All Bundles whose spec.provisionerClassName is Name have the format Format.
 type Class struct {
 	Name   string
 	Format Format
@@ -41,7 +41,7 @@ func byName(classes []Class) (map[string]Format, error) {
 	}
 
 	if len(classes) == 0 {
-		errs = append(errs, errors.New("no class of Bundles: set at least one"))
+		errs = append(errs, errors.New("no provisioner class for Bundles is configured"))
 	}
 
 	return formats, errors.Join(errs...)

@@ -3,5 +3,5 @@
 //
 // The reconciler never fetches content itself: an Unpacker does so with a bounded number of workers, and wakes the controller when it is
 // done. Once content is unpacked, the status contains its pinned source. If a replica loses the content, it fetches it again from the
-// pinned source, and the digest must be the same. For this, the content server of each replica shares the Unpacker.
+// pinned source, and the digest must be the same. The content server of each replica therefore uses the same Unpacker.
 package bundles

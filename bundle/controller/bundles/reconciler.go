@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/controller/ownwrites"
 )
 
-// Finalizer keeps a deleted Bundle until its upload is removed and no attempt to unpack it is in progress.
+// Finalizer keeps a deleted Bundle until its attempt to unpack is canceled and its upload is removed, or kept for a rollback.
 const Finalizer = "core.rukpak.io/delete-cached-bundle"
 
 const (
@@ -31,7 +31,7 @@ const (
 	maxMessage = 4 << 10
 	// action is the action of events.
 	action = "Unpack"
-	// waitingForWorker is the message of a Bundle whose next attempt waits.
+	// waitingForWorker is the message of a Bundle while all workers are busy.
 	waitingForWorker = "waiting for a free worker"
 )
 
@@ -46,7 +46,7 @@ type reconciler struct {
 	uploadURL func(name string) string
 	// cleanUp removes the files that the replica keeps for a deleted Bundle.
 	cleanUp func(ctx context.Context, bundle *v1alpha1.Bundle) error
-	// written records the writes to Bundles.
+	// written holds the last write to each Bundle, to recognize a cache that has not seen it yet.
 	written ownwrites.Writes
 }
 
@@ -60,7 +60,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-// reconcile handles one request for a Bundle.
+// reconcile makes one pass over a Bundle. It starts an attempt to unpack if one is due, but does not wait for it.
 func (r *reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// concurrency is the number of Bundles that are reconciled at the same time. Reconciling only calls the API server.
+	// concurrency is the number of Bundles that are reconciled at the same time. A pass is short, because the Unpacker fetches content.
 	concurrency = 4
 	// minRetry and maxRetry limit the pause after a failed call to the API server.
 	minRetry = 100 * time.Millisecond
@@ -36,7 +36,7 @@ const (
 // Options configures the controller. All fields are required.
 type Options struct {
 	Unpacker *Unpacker
-	// Namespace contains the ConfigMaps of Bundles, and the Secrets and ConfigMaps with their public keys.
+	// Namespace contains the ConfigMaps with content, and the Secrets and ConfigMaps with public keys.
 	Namespace string
 	// ContentURL returns the address of the content of the Bundle with the name.
 	ContentURL func(name string) string
@@ -79,7 +79,7 @@ func Add(to manager.Manager, options Options) error {
 	return nil
 }
 
-// ofClasses selects the Bundles of our classes. A class never changes.
+// ofClasses selects the Bundles of our classes. The class of a Bundle never changes.
 func ofClasses(formats map[string]Format) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(object client.Object) bool {
 		bundle, isBundle := object.(*v1alpha1.Bundle)
@@ -93,8 +93,8 @@ func ofClasses(formats map[string]Format) predicate.Predicate {
 	})
 }
 
-// relevant ignores changes of metadata and the controller's own changes of the status. A deletion is relevant, because it changes the
-// generation. So is the removal of the status or the finalizer by somebody else, which the controller restores.
+// relevant selects the updates that need a pass: changes of the generation (also by a deletion), resyncs, and the removal of the status or
+// a finalizer by somebody else, which the controller restores. It ignores the controller's own changes of the status.
 func relevant() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
 		before, known := change.ObjectOld.(*v1alpha1.Bundle)
@@ -112,7 +112,8 @@ type waiting struct {
 	unpacker *Unpacker
 }
 
-// requests returns a function that finds the Bundles that use an object and are not unpacked, and makes their next attempts due.
+// requests returns a function that finds the Bundles that use an object and are not unpacked, and makes their next attempts due. The
+// function returns no requests, because Wake reports the Bundles.
 func (w waiting) requests(uses func(source v1alpha1.BundleSource, name string) bool) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []reconcile.Request {
 		list := &v1alpha1.BundleList{}
@@ -142,7 +143,8 @@ func usesConfigMap(source v1alpha1.BundleSource, name string) bool {
 	return slices.ContainsFunc(source.ConfigMaps, func(one v1alpha1.ConfigMapSource) bool { return one.ConfigMap.Name == name })
 }
 
-// usesSecret reports whether a source reads public keys from a Secret.
+// usesSecret reports whether a source reads public keys from a Secret. Credentials do not count: attempts that fail because of them are
+// repeated anyway.
 func usesSecret(source v1alpha1.BundleSource, name string) bool {
 	return source.Image != nil && source.Image.Verification != nil && source.Image.Verification.Secret != nil &&
 		source.Image.Verification.Secret.Name == name
@@ -167,7 +169,7 @@ func (u *Unpacker) enqueue(ctx context.Context, queue workqueue.TypedRateLimitin
 	return nil
 }
 
-// jittered varies the pauses of a rate limiter by a fifth.
+// jittered varies the pauses of a rate limiter by up to a fifth.
 type jittered struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
 }

@@ -52,8 +52,8 @@ type UnpackerOptions struct {
 	Workers int
 	// Timeout limits an attempt.
 	Timeout time.Duration
-	// Retry is the pause after the first failed attempt. It doubles with each further failure, up to MaxRetry, and is randomized by a
-	// fifth.
+	// Retry is the pause after the first failed attempt. It doubles with each further failure, up to MaxRetry, and is randomized by up
+	// to a fifth.
 	Retry, MaxRetry time.Duration
 	// Folder is the folder for content while it is being unpacked.
 	Folder   string
@@ -61,8 +61,8 @@ type UnpackerOptions struct {
 	Log      logr.Logger
 }
 
-// Unpacker fetches, converts and stores content. It has at most one attempt in progress per Bundle, and remembers the last result until the
-// controller has written it to the status.
+// Unpacker fetches, converts and stores content. It has at most one attempt in progress per Bundle. It remembers a success until the
+// controller has written it to the status, and a failure until the next attempt.
 type Unpacker struct {
 	options UnpackerOptions
 	formats map[string]Format
@@ -90,7 +90,7 @@ type outcome struct {
 	reason string
 }
 
-// states of a job.
+// States of a job.
 const (
 	stateQueued = iota
 	stateRunning
@@ -113,7 +113,7 @@ type job struct {
 var errDigestChanged = errors.New("the content differs from the content that was unpacked first: the source has changed. " +
 	"Restore the source, or create another Bundle")
 
-// NewUnpacker returns an Unpacker. It works until Run ends.
+// NewUnpacker returns an Unpacker and registers its metrics. The Unpacker accepts work immediately; Run stops it.
 func NewUnpacker(options UnpackerOptions) (*Unpacker, error) {
 	formats, err := byName(options.Classes)
 	if err != nil {
@@ -137,7 +137,7 @@ func NewUnpacker(options UnpackerOptions) (*Unpacker, error) {
 	}, nil
 }
 
-// Run returns after the context has ended, and with it all attempts.
+// Run waits until the context ends. Then it cancels all attempts, and returns when they have ended.
 func (u *Unpacker) Run(ctx context.Context) error {
 	<-ctx.Done()
 	u.stop()
@@ -146,15 +146,15 @@ func (u *Unpacker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Fill fetches the content of an unpacked Bundle again. It returns immediately. It does nothing if an attempt is in progress, or if the
-// last one failed recently.
+// Fill fetches the content of an unpacked Bundle again. It returns immediately. It does nothing while an attempt is in progress, during
+// the pause after a failure, and after a terminal failure.
 func (u *Unpacker) Fill(bundle *v1alpha1.Bundle) {
 	if _, ours := u.formats[bundle.Spec.ProvisionerClassName]; ours {
 		u.ensure(bundle)
 	}
 }
 
-// Wake makes the next attempt of a Bundle due and reconciles the Bundle, because its source has changed.
+// Wake makes the next attempt to unpack a Bundle due, and reconciles the Bundle. Call it after a change of its source.
 func (u *Unpacker) Wake(name string) {
 	u.mutex.Lock()
 
@@ -181,7 +181,7 @@ func (u *Unpacker) forget(name string) {
 	}
 }
 
-// ensure starts an attempt if one is due, and returns the state of the last one.
+// ensure starts an attempt if one is due, and returns a copy of the job.
 func (u *Unpacker) ensure(bundle *v1alpha1.Bundle) job {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()

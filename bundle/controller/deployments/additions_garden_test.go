@@ -102,7 +102,7 @@ func TestMaskedTexts(t *testing.T) {
 	}
 }
 
-// TestDeletionPolicy deletes a BundleDeployment with a definition of which somebody else has an object.
+// TestDeletionPolicy deletes a BundleDeployment that has installed a definition, while somebody else has an object of this kind.
 func TestDeletionPolicy(t *testing.T) {
 	for _, policy := range []v1alpha1.DeletionPolicy{v1alpha1.DeletionPolicyUninstall, v1alpha1.DeletionPolicyKeepUsed} {
 		t.Run(string(policy), func(t *testing.T) {

@@ -2,8 +2,8 @@ package deployments
 
 import "net/http"
 
-// oneAttempt wraps a transport so that client-go does not repeat calls after a lost connection. It would make ten attempts, one per
-// second.
+// oneAttempt wraps a transport so that client-go does not repeat calls after a lost connection. Otherwise, client-go would make ten
+// attempts, one per second.
 func oneAttempt(next http.RoundTripper) http.RoundTripper { return attempts{next} }
 
 type attempts struct{ next http.RoundTripper }

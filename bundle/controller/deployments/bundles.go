@@ -96,8 +96,8 @@ func (p *pass) create(ctx context.Context, hash string) (*v1alpha1.Bundle, error
 	return bundle, nil
 }
 
-// existing reads the Bundle with the name of the desired one from the API server, because the cache may not have it yet. It returns an
-// error if it is a different Bundle.
+// existing returns the Bundle with the desired name. It reads the Bundle from the API server, because the cache may not have it yet. It
+// returns an error if the labels show that the Bundle belongs to another owner.
 func (p *pass) existing(ctx context.Context, desired *v1alpha1.Bundle) (*v1alpha1.Bundle, error) {
 	found := &v1alpha1.Bundle{}
 	if err := p.Reader.Get(ctx, client.ObjectKeyFromObject(desired), found); err != nil {
@@ -148,7 +148,7 @@ func isUnpacked(bundle *v1alpha1.Bundle) bool {
 		meta.IsStatusConditionTrue(bundle.Status.Conditions, v1alpha1.TypeUnpacked)
 }
 
-// bound deletes the oldest Bundles except the desired and the active one, until at most limit of them are left.
+// bound deletes the oldest inactive Bundles, which are neither desired nor active, until at most limit are left.
 func (p *pass) bound(ctx context.Context, found *bundles, limit int) error {
 	var inactive []*v1alpha1.Bundle
 

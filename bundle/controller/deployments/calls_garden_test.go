@@ -82,12 +82,13 @@ func TestPivotCalls(t *testing.T) {
 
 	f.wantInstalled()
 
-	// The objects are listed for the comparison, and for those that the inventory omits. Their health is known from these calls.
+	// The objects are listed once for the comparison, and once to find objects that the inventory omits. These calls also return their
+	// health.
 	if found := calls(); found["GET list"] != 2 || found["PATCH"] != objects+changed || len(found) != 2 {
 		t.Errorf("during the pivot: %v", found)
 	}
 
-	// An object that another owner has taken over is a collision, also when the inventory lists it.
+	// An object that another owner has taken over is a collision, even if the inventory lists it.
 	taken := &corev1.ConfigMap{}
 	if err := f.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: f.name + "-3"}, taken); err != nil {
 		t.Fatal(err)

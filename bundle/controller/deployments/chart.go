@@ -45,10 +45,10 @@ func (c Chart) Load(ctx context.Context, release Release) (loaded Loaded, err er
 	return loaded, err
 }
 
-// skip is the value of the settings hooks and crds.
+// skip is the only valid value of the settings hooks and crds.
 const skip = "skip"
 
-// chartRelease reads a config. The setting values is a string with YAML, or an object. All other settings are strings.
+// chartRelease reads a config. The setting named values is a string with YAML, or an object. All other settings are strings.
 func chartRelease(release Release) (renderer.Release, error) {
 	result := renderer.Release{Name: release.Name, Namespace: release.Namespace}
 	settings := map[string]json.RawMessage{}

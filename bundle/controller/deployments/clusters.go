@@ -95,6 +95,11 @@ func (c *clusters) of(ctx context.Context, deployment *v1alpha1.BundleDeployment
 
 	known := c.targets[reference]
 	if known == nil || known.version != version {
+		if len(secret.Data[reference.Key]) == 0 {
+			return nil, fmt.Errorf("the Secret %s has no key %s: set spec.target.kubeconfigSecretRef.key, or add the kubeconfig under this key",
+				name, reference.Key)
+		}
+
 		config, err := parseKubeconfig(secret.Data[reference.Key])
 		if err != nil {
 			return nil, fmt.Errorf("the key %s of the Secret %s is not a usable kubeconfig: %w", reference.Key, name, err)
@@ -151,7 +156,7 @@ func (c *clusters) release(deployment string) {
 	c.dropBreakers()
 }
 
-// drop removes a user of a target, and the target if it was the last one.
+// drop removes a BundleDeployment from the users of its target, and removes a target without users. The caller must hold the lock.
 func (c *clusters) drop(deployment string) {
 	reference, ok := c.users[deployment]
 	if !ok {
@@ -193,7 +198,7 @@ func (c *clusters) breaker(host, secret string) *upstream.System {
 	return c.breakers[host]
 }
 
-// count returns the number of target clusters, and of those that do not respond or reject a kubeconfig.
+// count returns the number of target clusters, and how many of them do not respond or reject a kubeconfig.
 func (c *clusters) count() (all, unavailable int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -237,7 +242,7 @@ func parseKubeconfig(text []byte) (*rest.Config, error) {
 
 	config, err := clientcmd.NewDefaultClientConfig(*parsed, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, errors.New("its current context is incomplete")
+		return nil, errors.New("its current context is missing or incomplete")
 	}
 
 	return config, nil

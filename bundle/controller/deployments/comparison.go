@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxDifferences is the maximum number of objects in a comparison. maxDifference limits the diff of an object, and maxComparison all
-	// diffs together, in bytes.
+	// maxDifferences is the maximum number of objects in a comparison. maxDifference limits the diff of an object, in bytes. After
+	// maxComparison bytes in total, the diffs of further objects are omitted.
 	maxDifferences = 1000
 	maxDifference  = 16 << 10
 	maxComparison  = 256 << 10
@@ -27,7 +27,7 @@ const (
 	maxLines = 5000
 	// contextLines is the number of equal lines around a difference.
 	contextLines = 3
-	// noFile is the name of an object that does not exist, in a diff.
+	// noFile replaces the name of the object in a diff if the object does not exist yet.
 	noFile = "/dev/null"
 )
 

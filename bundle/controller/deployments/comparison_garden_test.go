@@ -27,7 +27,7 @@ func (f *fixture) deploymentManifest(image string) string {
 		"  template:\n    metadata: {labels: {app: a}}\n    spec: {containers: [{name: a, image: " + image + "}]}\n---\n"
 }
 
-// TestComparison compares another version with what a BundleDeployment has installed.
+// TestComparison compares another version with the installed one.
 func TestComparison(t *testing.T) {
 	f, other := newFixture(t), newFixture(t)
 	definition := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things." + f.name + ".example.com}\nspec:\n  group: " + f.name +

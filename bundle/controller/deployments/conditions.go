@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// maxMessage is the maximum length of the message of a condition. The API accepts 32 KiB.
+// maxMessage is the maximum length of the message of a condition, in characters. The API accepts 32 KiB.
 const maxMessage = 4096
 
 var (
@@ -21,12 +21,13 @@ var (
 	numbers = regexp.MustCompile(`\d+`)
 )
 
-// conditionTypes returns all conditions of a BundleDeployment.
+// conditionTypes returns the types of all conditions of a BundleDeployment.
 func conditionTypes() []string {
 	return []string{v1alpha1.TypeHasValidBundle, v1alpha1.TypeInstalled, v1alpha1.TypeHealthy}
 }
 
-// begin prepares the status for a pass: it adds missing conditions. The steps of the pass overwrite them.
+// begin prepares the status for a pass: it sets the observed generation, removes the former comparison, and adds missing conditions. The
+// steps of the pass overwrite these.
 func (p *pass) begin() {
 	p.status.ObservedGeneration, p.status.Comparison = p.deployment.Generation, nil
 
@@ -37,7 +38,7 @@ func (p *pass) begin() {
 	}
 }
 
-// end sets conditions that the pass has not set to Unknown if they describe an earlier generation, because they may not hold for the
+// end changes a condition to Unknown if the pass has not set it and it describes an earlier generation, because it may not hold for the
 // current one.
 func (p *pass) end() {
 	reason := v1alpha1.ReasonInstallPending
@@ -52,7 +53,7 @@ func (p *pass) end() {
 	}
 }
 
-// set sets a condition.
+// set sets a condition for the current generation. It shortens a long message.
 func (p *pass) set(name string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
 		Type: name, Status: status, Reason: reason, Message: failure.Shorten(message, maxMessage),
@@ -63,7 +64,7 @@ func (p *pass) set(name string, status metav1.ConditionStatus, reason, message s
 	})
 }
 
-// setInstalled sets the condition Installed: true while the objects of a Bundle are installed, even if the next step has a problem.
+// setInstalled sets the condition Installed: true while there is an active Bundle, even if the desired one has a problem.
 func (p *pass) setInstalled(reason, message string) {
 	status := metav1.ConditionFalse
 	if p.status.ActiveBundle != "" {
@@ -79,13 +80,13 @@ func (p *pass) setNotInstalled(reason, message string) {
 	p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonInstallationStatusFalse, "the Bundle is not installed")
 }
 
-// setUnknown sets the conditions of objects whose cluster cannot be reached.
+// setUnknown sets Installed and Healthy to Unknown, because the cluster cannot be reached.
 func (p *pass) setUnknown(reason, message string) {
 	p.set(v1alpha1.TypeInstalled, metav1.ConditionUnknown, reason, message)
 	p.set(v1alpha1.TypeHealthy, metav1.ConditionUnknown, v1alpha1.ReasonObjectLookupFailure, message)
 }
 
-// setFailed sets the conditions after a failed call. It keeps the message of an earlier pass if the cause is the same. Otherwise, each
+// setFailed sets Installed and Healthy to Unknown after a failed call. It keeps an earlier message if the cause is the same. Otherwise, each
 // attempt would write the status of every BundleDeployment whose cluster is unreachable. It also keeps the message of a circuit breaker
 // when a trial call fails.
 func (p *pass) setFailed(reason string, err error) {

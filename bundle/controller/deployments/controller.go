@@ -28,11 +28,11 @@ import (
 )
 
 const (
-	// The intervals between the passes of a BundleDeployment. Those of a healthy one vary by up to a tenth, so that the passes of many
-	// BundleDeployments spread over time.
+	// waitInterval is the time between passes while objects are being applied or removed. unhealthyInterval is the time between passes
+	// while objects that are not watched are unhealthy.
 	waitInterval      = 2 * time.Second
 	unhealthyInterval = 10 * time.Second
-	// firstRetry is the time after the first failure of a Bundle. It doubles up to maxRetry.
+	// firstRetry is the pause after the first failed installation of a Bundle. It doubles with each further failure, up to maxRetry.
 	firstRetry = 10 * time.Second
 	maxRetry   = 10 * time.Minute
 	// pivotTimeout is how long a pivot may wait for objects before it fails.
@@ -60,7 +60,8 @@ type Loaded struct {
 type Options struct {
 	// Class is the provisionerClassName of the BundleDeployments that the controller installs.
 	Class string
-	// Client reads and writes BundleDeployments and Bundles, and may use a cache. Reader reads Secrets and uses no cache.
+	// Client reads and writes BundleDeployments and Bundles, and may use a cache. Reader uses no cache. It reads Secrets, and Bundles that
+	// the cache may not have yet.
 	Client client.Client
 	Reader client.Reader
 	// Namespace contains the Secrets with kubeconfigs.
@@ -93,7 +94,7 @@ type Reconciler struct {
 	watches  *applier.Watches
 	changes  *changes
 	pivots   *prometheus.CounterVec
-	// written records the writes to BundleDeployments.
+	// written holds the last write to each BundleDeployment, to recognize a cache that has not seen it yet.
 	written ownwrites.Writes
 
 	mu sync.Mutex
@@ -103,7 +104,7 @@ type Reconciler struct {
 	needing map[need]map[string]bool
 }
 
-// New returns a Reconciler.
+// New returns a Reconciler and registers its metrics. Setup adds the Reconciler to a manager.
 func New(options Options) (*Reconciler, error) {
 	options.HealthInterval = cmp.Or(options.HealthInterval, time.Minute)
 	options.DriftInterval = cmp.Or(options.DriftInterval, 10*time.Minute) //nolint:mnd // documented above
@@ -142,7 +143,6 @@ type pass struct {
 	unsafe atomic.Bool
 }
 
-// now returns the time.
 func (p *pass) now() time.Time { return p.Now() }
 
 // Reconcile implements reconcile.Reconciler.
@@ -220,7 +220,7 @@ func (p *pass) write(ctx context.Context) error {
 	return nil
 }
 
-// finalizer returns the finalizer of the class. A class is a DNS label.
+// finalizer returns the finalizer of the class. The name is valid, because a class is a DNS label.
 func (r *Reconciler) finalizer() string { return r.Class + ".core.rukpak.io/uninstall" }
 
 // letGo removes the finalizer of this class from a BundleDeployment that now has another class.
@@ -254,7 +254,7 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, deployment *v1alpha1.B
 	return nil
 }
 
-// spread randomizes an interval by up to a tenth.
+// spread lengthens an interval by a random part of up to a tenth, so that the passes of many BundleDeployments do not coincide.
 func spread(interval time.Duration) time.Duration {
 	const part = 10
 

@@ -19,7 +19,7 @@ const rejections = 5
 // calls for minutes. It also counts lost connections and calls that the circuit breaker of the API server rejects, although neither means
 // that the kubeconfig is rejected.
 type credentials struct {
-	// secret names the Secret.
+	// secret is the namespace and the name of the Secret, for messages.
 	secret string
 	pause  time.Duration
 

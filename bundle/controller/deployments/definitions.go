@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// checkDefinition rejects a change of a CustomResourceDefinition that could make existing objects invalid. The error is permanent, so the
-// Bundle is not installed again.
+// checkDefinition rejects a change of a CustomResourceDefinition that could make existing objects invalid. It sets p.unsafe, so that the
+// installation is not tried again before the spec changes.
 func (p *pass) checkDefinition(ctx context.Context, cluster client.Reader, present, wanted *unstructured.Unstructured) error {
 	before, after := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
 	for into, from := range map[*apiextensionsv1.CustomResourceDefinition]*unstructured.Unstructured{before: present, after: wanted} {
@@ -47,6 +47,7 @@ func (p *pass) checkDefinition(ctx context.Context, cluster client.Reader, prese
 		lines = append(lines, violation.String())
 	}
 
-	return failure.New(failure.Permanent, "the change of a CustomResourceDefinition is not safe: %s; the annotation %s: \"false\" of the definition permits it",
+	return failure.New(failure.Permanent,
+		"the change of a CustomResourceDefinition is not safe: %s; to permit it, add the annotation %s: \"false\" to the definition in the bundle",
 		strings.Join(lines, "; "), crdsafety.AnnotationValidation).WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }

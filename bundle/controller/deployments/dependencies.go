@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// dependencies describes the first dependency that is not installed and healthy yet, or returns "".
+// dependencies describes the reason why the installation has to wait: a cycle of dependencies, or the first dependency that is not
+// installed and healthy. It returns "" if there is none.
 func (p *pass) dependencies(ctx context.Context) string {
 	if circle := p.circle(ctx, p.deployment, nil, map[string]bool{}); circle != nil {
 		return "BundleDeployments depend on each other in a cycle: " + strings.Join(circle, ", ")

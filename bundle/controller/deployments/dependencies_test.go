@@ -41,7 +41,7 @@ func (g *graph) deployment(name string) *v1alpha1.BundleDeployment {
 }
 
 // TestCircle verifies that a cycle is found once, and that each BundleDeployment is read a bounded number of times: 30 layers of two that depend on
-// both of the next layer have 2^30 ways.
+// both of the next layer have 2^30 paths.
 func TestCircle(t *testing.T) {
 	const layers = 30
 

@@ -108,7 +108,7 @@ type fixture struct {
 	now    time.Time
 	writes int
 	order  []string
-	// calls are all calls of the controller but watches.
+	// calls are all calls of the controller except watches.
 	calls []string
 	// lists is the client of a running controller.
 	lists *lists
@@ -328,7 +328,7 @@ func (f *fixture) bundlesOf(deployment string) []v1alpha1.Bundle {
 	return list.Items
 }
 
-// unpack unpacks all Bundles whose content is known, as a provisioner of class foreign would, and fails the others.
+// unpack unpacks all Bundles whose content is known, as a provisioner of class foreign would. It marks the others as failing.
 func (f *fixture) unpack() { f.unpackOf(f.name) }
 
 func (f *fixture) unpackOf(deployment string) {

@@ -103,7 +103,7 @@ func TestFormerBundleIsDeletedLater(t *testing.T) {
 	}
 }
 
-// TestConflictsDoNotAddUp lets passes fail with conflicts, as while the watch of the hub resumes. The pause before the next one does not grow.
+// TestConflictsDoNotAddUp lets passes fail with conflicts, as happens while the watch of the hub resumes. The pause before the next pass does not grow.
 func TestConflictsDoNotAddUp(t *testing.T) {
 	f := newFixture(t)
 	behind := &lossy{Client: f.options.Client, conflicts: 1}

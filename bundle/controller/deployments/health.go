@@ -15,20 +15,21 @@ import (
 
 const (
 	// If somebody keeps changing the objects, they are compared immediately the first burst times, and then after a pause that doubles
-	// from firstPause to lastPause. After quietTime without a change, this starts over. It limits the work for objects that a controller
-	// writes all the time.
+	// from firstPause to lastPause. After quietTime without a change, this starts over. The pauses limit the work for objects that a
+	// controller writes all the time.
 	burst      = 10
 	firstPause = time.Second
 	lastPause  = time.Minute
 	quietTime  = 2 * time.Minute
-	// maxProblem is the maximum length of the description of an object.
+	// maxProblem is the maximum length of the description of an object, in characters.
 	maxProblem = 500
 )
 
 // view returns the state of the installed objects as seen by the watches.
 func (p *pass) view() applier.View { return p.watches.Look(p.cluster, p.deployment.Name) }
 
-// isFresh reports whether the installation was recently compared with the cluster and nobody has changed its objects since.
+// isFresh reports whether the installation need not be compared with the cluster yet. The interval between comparisons depends on whether
+// its objects are watched and whether somebody has changed them.
 func (p *pass) isFresh(bundle string, config []byte) bool {
 	if p.status.ActiveBundle != bundle || p.memory.bundle != installation(bundle, config) || p.memory.place != p.place() {
 		return false
@@ -150,7 +151,7 @@ func (p *pass) describe(problem string) string {
 	return failure.Printable(problem, maxProblem)
 }
 
-// reachable corrects the condition Installed after the cluster was unreachable.
+// reachable sets Installed to true if it is still Unknown because the cluster was unreachable.
 func (p *pass) reachable() {
 	for _, condition := range p.status.Conditions {
 		if condition.Type == v1alpha1.TypeInstalled && condition.Status == metav1.ConditionUnknown && p.status.ActiveBundle != "" {

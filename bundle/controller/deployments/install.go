@@ -185,7 +185,8 @@ func (p *pass) follow(applied applier.Progress) {
 	p.watches.Follow(p.cluster, p.deployment.Name, applied.Objects)
 }
 
-// interrupted handles an error that may be temporary.
+// interrupted sets the conditions after an error that may be temporary. If the cluster is unreachable, it returns no error but the time
+// until the next attempt.
 func (p *pass) interrupted(err error) (time.Duration, error) {
 	if applier.Unreachable(err) {
 		p.memory.away = true
@@ -236,7 +237,7 @@ func (p *pass) fail(ctx context.Context, found *bundles, err error) (time.Durati
 
 	problem := failure.Of(err).ForOperators()
 	if p.memory.problem != problem || p.memory.failures == 0 {
-		p.Events.Eventf(p.deployment, found.desired, "Warning", p.failureReason(), "Install", "%s", failure.Shorten(problem, maxEvent))
+		p.Events.Eventf(p.deployment, found.desired, "Warning", p.failureReason(), "Install", "%s", note(problem))
 	}
 
 	p.memory.problem, p.memory.terminal, p.memory.failedAt = problem, p.unsafe.Load(), p.deployment.Generation
@@ -331,6 +332,10 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 	p.release = cmp.Or(p.deployment.Spec.DryRunOf, p.release)
 
 	content, err := p.content(ctx, found.desired, p.config())
+	if applier.Unreachable(err) {
+		return p.interrupted(err)
+	}
+
 	if err != nil {
 		p.set(v1alpha1.TypeHasValidBundle, metav1.ConditionFalse, v1alpha1.ReasonBundleLoadFailed, err.Error())
 
@@ -351,7 +356,7 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 
 	p.status.Comparison = comparison(found.desired.Name, differences, p.memory.masked[installation(found.desired.Name, p.config())])
 
-	lines := []string{fmt.Sprintf("Bundle %s would change %d objects", found.desired.Name, len(differences))}
+	lines := []string{fmt.Sprintf("Bundle %s would change %s", found.desired.Name, numbered(len(differences)))}
 	for _, difference := range differences {
 		lines = append(lines, difference.Action+" "+difference.Object)
 	}
@@ -386,9 +391,18 @@ func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle, config []by
 			Name: "bundle", Namespace: namespace, Source: source{bundle.Name, loaded.Objects},
 			Mask: func(text string) string { return secret.MaskIn(text, loaded.Masked...) },
 		}},
-		Installed:     fmt.Sprintf("Bundle %s is installed: %d objects", bundle.Name, len(loaded.Objects)),
+		Installed:     fmt.Sprintf("Bundle %s is installed: %s", bundle.Name, numbered(len(loaded.Objects))),
 		SkipUnchanged: true,
 	}, nil
+}
+
+// numbered returns a number of objects with the noun.
+func numbered(objects int) string {
+	if objects == 1 {
+		return "1 object"
+	}
+
+	return fmt.Sprintf("%d objects", objects)
 }
 
 // source provides the objects of a Bundle.

@@ -14,22 +14,23 @@ type memory struct {
 	uid types.UID
 	// needs are the objects whose changes affect the BundleDeployment.
 	needs []need
-	// bundle was compared with the cluster at the time checked. place was the place of the BundleDeployment at that time.
+	// bundle is the installation that was compared with the cluster at the time checked. place was the place of the BundleDeployment at
+	// that time. An empty bundle makes a comparison due.
 	bundle, place string
 	checked       time.Time
 	// comparisons is the number of consecutive comparisons that were caused by changes of objects.
 	comparisons int
 	// away reports whether the cluster was unreachable in the last pass.
 	away bool
-	// held reports whether a circuit breaker caused that error.
+	// held reports whether a circuit breaker caused the error in the conditions.
 	held bool
-	// message is the message of the condition Installed from that pass.
+	// message is the message of the condition Installed from the pass that completed the installation.
 	message string
-	// pivot is the Bundle whose installation started at began.
+	// pivot is the installation in progress, which started at began.
 	pivot string
 	began time.Time
-	// failed is the Bundle that could not be installed, problem is the reason, and retry is the time of the next attempt. If terminal is
-	// set, there is no attempt until the generation changes.
+	// failed is the installation that failed, problem is the reason, and retry is the time of the next attempt. failedAt is the generation
+	// at that time: when the generation changes, the next attempt is due at once. If terminal is set, only that makes it due.
 	failed, problem string
 	failures        int
 	retry           time.Time
@@ -81,7 +82,7 @@ func (r *Reconciler) forget(name string) {
 	r.clusters.release(name)
 }
 
-// retryOthers makes the next attempts of all failed BundleDeployments but one due, and returns their names.
+// retryOthers makes the next attempts of all failed BundleDeployments due, except that of the given one, and returns their names.
 func (r *Reconciler) retryOthers(but string) (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

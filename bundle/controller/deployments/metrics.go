@@ -18,7 +18,7 @@ func (r *Reconciler) register(registry prometheus.Registerer) error {
 
 	r.pivots = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_bundle_pivots_total", ConstLabels: labels,
-		Help: "Changes of BundleDeployments to another Bundle, by result: installed or failed.",
+		Help: "Installations of a Bundle or config, by result: installed, or failed for each failed attempt.",
 	}, []string{"result"})
 	for _, result := range []string{resultInstalled, resultFailed} {
 		r.pivots.WithLabelValues(result)

@@ -31,8 +31,8 @@ func (l *lists) List(ctx context.Context, list client.ObjectList, options ...cli
 }
 
 // TestNeeds verifies that a BundleDeployment continues when the one that it depends on is installed, and when the Secret with its kubeconfig
-// appears: a poll would come in an hour. Changes of BundleDeployments do not make the controller read all others, because many changes of many of
-// them would then take a time that grows with the square of their number.
+// appears: a poll would come in an hour. A change of a BundleDeployment does not make the controller read all others, because the time for
+// changes of all of them would then grow with the square of their number.
 func TestNeeds(t *testing.T) {
 	f := newFixture(t)
 	f.options.UnreachableInterval = time.Hour

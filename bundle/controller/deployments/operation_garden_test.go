@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// TestRepair changes and deletes installed objects. (Regression 12).
+// TestRepair changes and deletes installed objects (regression 12).
 func TestRepair(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.content("1", f.configMap("one", "1")))
@@ -60,7 +60,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestHealth verifies that the condition follows a workload without a change of the spec. (Regression 13).
+// TestHealth verifies that the condition follows a workload without a change of the spec (regression 13).
 func TestHealth(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.content("1", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: "+f.name+", namespace: default}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: it}}\n"+
@@ -198,7 +198,7 @@ func (f *fixture) targetClient() client.Client {
 	return f.connect(target, scheme)
 }
 
-// TestTarget installs on another cluster, whose API server goes away, rejects the credentials and comes back. (Regression 14).
+// TestTarget installs on another cluster, whose API server goes away, rejects the credentials and comes back (regression 14).
 func TestTarget(t *testing.T) {
 	f := newFixture(t)
 	there := f.targetClient()
@@ -312,13 +312,13 @@ func TestDeletionTimeout(t *testing.T) {
 		t.Errorf("not deleted after the time-out: %v", err)
 	}
 
-	if note := f.lastEvent(); !strings.Contains(note, "1 objects remain: ConfigMap default/"+f.name+"-held") {
+	if note := f.lastEvent(); !strings.Contains(note, "1 object left on the cluster: ConfigMap default/"+f.name+"-held") {
 		t.Errorf("the event is %q", note)
 	}
 }
 
-// TestClasses verifies that a controller does not touch a BundleDeployment of another class, and lets go of one whose class changes.
-// (Regression 17).
+// TestClasses verifies that a controller does not touch a BundleDeployment of another class, and removes only its finalizer from one whose
+// class changes (regression 17).
 func TestClasses(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.content("1", f.configMap("one", "1")), func(made *v1alpha1.BundleDeployment) { made.Spec.ProvisionerClassName = "other" })
@@ -358,7 +358,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestSuspendAndDryRun verifies that neither changes the cluster, and that a dry run names the differences.
+// TestSuspendAndDryRun verifies that spec.suspend and spec.dryRun prevent changes of the cluster, and that a dry run names the differences.
 func TestSuspendAndDryRun(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.content("1", f.configMap("one", "1")+f.configMap("two", "1")), func(made *v1alpha1.BundleDeployment) { made.Spec.DryRun = true })
@@ -418,8 +418,8 @@ func TestDependencies(t *testing.T) {
 	second.wantInstalled()
 }
 
-// TestManyLargeUpgrades installs more than 3 MiB of manifests, which no single object of Kubernetes holds, and upgrades 200 times. What the
-// controller keeps does not grow with the number of upgrades. (Regression 16).
+// TestManyLargeUpgrades installs more than 3 MiB of manifests, which no single object of Kubernetes can hold, and upgrades 200 times. The
+// data that the controller keeps does not grow with the number of upgrades (regression 16).
 func TestManyLargeUpgrades(t *testing.T) {
 	const (
 		upgrades = 200

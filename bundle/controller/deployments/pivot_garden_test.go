@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 )
 
-// TestPivot installs a Bundle, upgrades it and removes it. The former Bundle goes after the new one is installed.
+// TestPivot installs a Bundle, upgrades it and removes it. The former Bundle is deleted after the new one is installed.
 func TestPivot(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.content("1", f.configMap("stays", "1")+f.configMap("goes", "1")))
@@ -67,7 +67,7 @@ func TestPivot(t *testing.T) {
 	}
 }
 
-// TestSixBadTemplates gives a template that works after six that do not: rukpak stops at the fifth. (Regression 4).
+// TestSixBadTemplates sets a template that works after six that do not: rukpak stops at the fifth (regression 4).
 func TestSixBadTemplates(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.content("1", f.configMap("one", "1")))
@@ -95,7 +95,7 @@ func TestSixBadTemplates(t *testing.T) {
 	}
 }
 
-// TestDeletedBundles deletes Bundles and BundleDeployments at the wrong moments. (Regression 5).
+// TestDeletedBundles deletes Bundles and BundleDeployments at the wrong moments (regression 5).
 func TestDeletedBundles(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.content("1", f.configMap("one", "1")))
@@ -138,7 +138,7 @@ func TestDeletedBundles(t *testing.T) {
 		t.Error("the Bundle is not created again")
 	}
 
-	// During the pivot, first the desired Bundle goes, then the active one.
+	// During the pivot, somebody deletes first the desired Bundle, then the active one.
 	f.upgrade(f.content("2", f.configMap("one", "2")))
 
 	if _, err := f.pass(); err != nil {
@@ -160,7 +160,7 @@ func TestDeletedBundles(t *testing.T) {
 	f.settle()
 	f.wantInstalled()
 
-	// The BundleDeployment goes during a pivot, and comes back with other content.
+	// The BundleDeployment is deleted during a pivot, and created again with other content.
 	f.upgrade(f.content("3", f.configMap("three", "3")))
 
 	if _, err := f.pass(); err != nil {
@@ -181,7 +181,8 @@ func TestDeletedBundles(t *testing.T) {
 		t.Error("the BundleDeployment has stale content")
 	}
 
-	// Somebody removes one that cannot be installed by force, and creates it again before the controller has seen that: it is another one.
+	// Somebody forces the removal of a BundleDeployment that cannot be installed, and creates it again before the controller has noticed.
+	// The new one does not inherit the failures.
 	f.remove()
 
 	invalid := f.content("5", "apiVersion: v1\nkind: Service\nmetadata: {name: "+f.name+", namespace: default}\nspec: {ports: [{port: 99999}]}\n")
@@ -197,7 +198,7 @@ func TestDeletedBundles(t *testing.T) {
 }
 
 // TestDefinitionAndItsObject installs a definition and an object of its kind in one Bundle, and keeps the definition while an object of
-// somebody else exists. (Regression 9).
+// somebody else exists (regression 9).
 func TestDefinitionAndItsObject(t *testing.T) {
 	f := newFixture(t)
 	group := strings.ReplaceAll(f.name, "-", "") + ".example.com"
@@ -228,7 +229,7 @@ func TestDefinitionAndItsObject(t *testing.T) {
 	}
 }
 
-// TestCollision installs an object with two BundleDeployments. The second one is installed when the first one is gone. (Regression 10).
+// TestCollision installs an object with two BundleDeployments. The second one is installed when the first one is gone (regression 10).
 func TestCollision(t *testing.T) {
 	first, second := newFixture(t), newFixture(t)
 	first.create(first.content("1", first.configMap("shared", "1")))
@@ -254,8 +255,8 @@ func TestCollision(t *testing.T) {
 	}
 }
 
-// TestUpgradeThatFails upgrades to a Bundle of which an object is rejected only after others are applied. The former objects are restored, and
-// the controller does not repeat the attempt at once. (Regression 11).
+// TestUpgradeThatFails upgrades to a Bundle with an object that is rejected only after others are applied. The former objects are restored, and
+// the controller does not repeat the attempt at once (regression 11).
 func TestUpgradeThatFails(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.content("1", f.configMap("a", "1")+f.configMap("b", "1")))

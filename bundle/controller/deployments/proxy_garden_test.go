@@ -91,7 +91,7 @@ func (p *proxy) setDown(down bool) {
 	}
 }
 
-// setStatus responds with a status to everything, or forwards again if it is 0. It ends all watches.
+// setStatus sets the status of all responses; 0 means those of the API server. It ends all watches.
 func (p *proxy) setStatus(status int) {
 	p.mu.Lock()
 	p.status = status

@@ -17,8 +17,8 @@ import (
 
 var errAway = errors.New("the hub is unreachable")
 
-// TestRequirement05Unevaluated interrupts the first pass of a new generation at calls to the hub. What the conditions said about the former
-// generation may not hold for the new one, so they must not be true for it.
+// TestRequirement05Unevaluated interrupts the first pass of a new generation at calls to the hub. The conditions of the former generation
+// may not hold for the new one, so none of them may be true for it.
 func TestRequirement05Unevaluated(t *testing.T) {
 	for call, broken := range map[string]interceptor.Funcs{
 		"listing the Bundles": {List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return errAway }},

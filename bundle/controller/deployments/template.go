@@ -51,7 +51,7 @@ func digits(text []byte) string {
 	return new(big.Int).SetBytes(sum[:]).Text(base36)
 }
 
-// withoutEmpty removes empty texts, maps and lists from maps.
+// withoutEmpty removes null, false, and empty texts, maps and lists from maps.
 func withoutEmpty(value any) any {
 	fields, ok := value.(map[string]any)
 	if !ok {

@@ -36,7 +36,7 @@ func (p *pass) uninstall(ctx context.Context) (reconcile.Result, error) {
 	left := p.deployment.DeletionTimestamp.Add(timeout).Sub(p.now())
 	if left <= 0 {
 		p.Events.Eventf(p.deployment, nil, "Warning", v1alpha1.ReasonUninstallFailed, "Uninstall", "%s",
-			failure.Shorten(fmt.Sprintf("not uninstalled after %s: %s; %s", timeout, waiting, p.remaining(ctx)), maxEvent))
+			note(fmt.Sprintf("not uninstalled after %s: %s; %s", timeout, waiting, p.remaining(ctx))))
 
 		return reconcile.Result{}, p.finish(ctx)
 	}
@@ -48,10 +48,19 @@ func (p *pass) uninstall(ctx context.Context) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: max(min(left, waitInterval), time.Millisecond)}, nil
 }
 
-// maxEvent is the maximum length of the note of an event.
-const maxEvent = 1000
+// maxEvent is the maximum length of the note of an event, in bytes. The API server rejects events with longer notes.
+const maxEvent = 1024
 
-// removeObjects removes objects from the cluster, and sets the conditions. waiting describes the objects that still exist.
+// note shortens a text to maxEvent.
+func note(text string) string {
+	for limit := maxEvent; len(text) > maxEvent; limit = limit * 3 / 4 {
+		text = failure.Shorten(text, limit)
+	}
+
+	return text
+}
+
+// removeObjects removes objects from the cluster, and sets the conditions. waiting describes the objects that still exist, or the error.
 func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
 	cluster, err := p.clusters.of(ctx, p.deployment)
 	if err != nil {
@@ -79,7 +88,7 @@ func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
 	return progress.Message, progress.Done
 }
 
-// remaining lists the objects on the cluster.
+// remaining describes the objects that are still on the cluster, for an event.
 func (p *pass) remaining(ctx context.Context) string {
 	if p.cluster == nil {
 		return "the objects on the cluster are unknown"
@@ -90,7 +99,7 @@ func (p *pass) remaining(ctx context.Context) string {
 		return "the objects on the cluster are unknown"
 	}
 
-	return fmt.Sprintf("%d objects remain: %s", len(objects), strings.Join(objects, ", "))
+	return fmt.Sprintf("%s left on the cluster: %s", numbered(len(objects)), strings.Join(objects, ", "))
 }
 
 // finish deletes the Bundles and removes the finalizer.

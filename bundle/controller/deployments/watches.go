@@ -34,7 +34,7 @@ const (
 	lastBackoff  = 5 * time.Minute
 )
 
-// Setup adds the controller to a manager. Its name contains the class, so one manager can have several.
+// Setup adds the controller to a manager. The name of the controller contains the class, so one manager can have several controllers.
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	if err := manager.Add(watching{r.watches}); err != nil {
 		return fmt.Errorf("adding the watches of installed objects: %w", err)
@@ -82,7 +82,7 @@ func (r *Reconciler) concerns() predicate.Predicate {
 	return predicate.And(own, changed)
 }
 
-// ownerOf returns the BundleDeployment of a Bundle, if it has this class.
+// ownerOf returns the BundleDeployment of a Bundle, if the BundleDeployment has this class.
 func (r *Reconciler) ownerOf(ctx context.Context, bundle client.Object) []reconcile.Request {
 	labels := bundle.GetLabels()
 	if labels[v1alpha1.LabelOwnerKind] != v1alpha1.KindBundleDeployment {
@@ -99,9 +99,9 @@ func (r *Reconciler) ownerOf(ctx context.Context, bundle client.Object) []reconc
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// dependents returns the BundleDeployments of this class that may be waiting for a change of another one. These are the ones that depend
-// on it. If it was deleted, they include those that could not be installed, because it may have owned one of their objects. dependents is
-// called for each change of a BundleDeployment, so it does not list all of them.
+// dependents returns the BundleDeployments of this class that may be waiting for a change of another one: those that depend on it and, if
+// it is being deleted, those that could not be installed, because it may own one of their objects. The next attempts of the latter become
+// due. dependents is called for each change of a BundleDeployment, so it does not list all of them.
 func (r *Reconciler) dependents(_ context.Context, changed client.Object) []reconcile.Request {
 	names := r.neededBy(need{kind: v1alpha1.KindBundleDeployment, name: changed.GetName()})
 	if !changed.GetDeletionTimestamp().IsZero() {

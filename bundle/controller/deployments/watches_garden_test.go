@@ -97,7 +97,7 @@ func (f *fixture) awaitCondition(name, condition string, status metav1.Condition
 	return time.Since(began)
 }
 
-// bound is how long a repair may take. It is a second without other load; tests share two cores.
+// bound is how long a repair may take. Without other load, it takes a second, but tests share two cores.
 const bound = 10 * time.Second
 
 // TestRegression12WatchedObjects changes objects on the hub and on a target. The controller repairs each without a poll.
@@ -394,7 +394,7 @@ func TestRegression14Rejected(t *testing.T) {
 		t.Errorf("%v clusters are still unavailable", got)
 	}
 
-	// The proxy plays an expired kubeconfig. The new one leads past it.
+	// The kubeconfig that leads through the proxy counts as expired. The new one connects to the target directly.
 	rejected()
 	f.kubeconfig(targetKubeconfig)
 

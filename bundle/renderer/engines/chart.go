@@ -19,7 +19,7 @@ const (
 	libraryType = "library"
 )
 
-// loadChart loads the chart at the root of the bundle, or in its only folder with a chart. It checks the requirements of an installation.
+// loadChart loads the chart at the root of the bundle, or in its only folder with a chart. It rejects libraries and missing dependencies.
 func loadChart(files []file) (*chart.Chart, error) {
 	folder, err := chartFolder(files)
 	if err != nil {
@@ -63,7 +63,7 @@ func loadChart(files []file) (*chart.Chart, error) {
 	return loaded, checkDependencies(loaded)
 }
 
-// chartFolder returns the folder of the chart with a slash, or "" for the root.
+// chartFolder returns the folder of the chart with a trailing slash, or "" for the root.
 func chartFolder(files []file) (string, error) {
 	var folders []string
 

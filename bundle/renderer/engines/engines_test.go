@@ -78,7 +78,7 @@ const (
 	inTwo      = "apiVersion: v1\nkind: Secret\nmetadata: {name: {{ .Values.name }}-{{ .Values.global.g }}}\n"
 )
 
-// withDependency returns a chart with another one, which a value enables.
+// withDependency returns a chart with a dependency that a value enables.
 func withDependency() fstest.MapFS {
 	return chart(configMap("{{ .Values.v }}"), "Chart.yaml", dependent, "charts/two/Chart.yaml", dependency,
 		"charts/two/values.yaml", "name: two\nglobal: {g: x}\n", "charts/two/templates/a.yaml", inTwo,
@@ -189,7 +189,7 @@ func TestChartsThatCannotBeRendered(t *testing.T) {
 	}
 }
 
-// TestBombs renders templates that never end, or need more than there is. None of them ends this process.
+// TestBombs renders templates that never end, or exceed the memory, the output or the stack. None of them ends this process.
 func TestBombs(t *testing.T) {
 	t.Parallel()
 
@@ -226,16 +226,17 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestInput bounds what a process reads, and TestCancelled what its caller waits for.
+// TestInput checks the limit for the size of a bundle.
 func TestInput(t *testing.T) {
 	options := renderer.DefaultOptions()
 	options.Input = 100
 
-	if err := renderer.New(options).CheckChart(t.Context(), chart(strings.Repeat("#", 101))); err == nil || !strings.Contains(err.Error(), "too large to be rendered") {
+	if err := renderer.New(options).CheckChart(t.Context(), chart(strings.Repeat("#", 101))); err == nil || !strings.Contains(err.Error(), "have more than 100 bytes") {
 		t.Error(err)
 	}
 }
 
+// TestCancelled checks that a canceled caller does not wait for the rendering.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

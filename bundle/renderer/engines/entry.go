@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// entry describes a file or folder of a bundle.
+// entry is an fs.FileInfo with only the name and the type of a file or folder, which the rules of .helmignore read.
 type entry struct {
 	name string
 	mode fs.FileMode

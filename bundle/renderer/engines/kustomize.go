@@ -14,7 +14,7 @@ import (
 )
 
 // kustomize returns the objects of the kustomization at the root. The default options of Kustomize forbid plugins, programs, and files
-// outside the root of each kustomization. The bundle is the only file system, and isolate has disabled the network.
+// outside the root of each kustomization. The bundle is the only file system, and isolate has disabled HTTP requests.
 func kustomize(files []file) ([]*unstructured.Unstructured, error) {
 	system := filesys.MakeFsInMemory()
 
@@ -30,12 +30,12 @@ func kustomize(files []file) ([]*unstructured.Unstructured, error) {
 	case err != nil && strings.Contains(err.Error(), "no 'git' program"):
 		return nil, errors.New("the kustomization has a remote base: remote bases are not fetched, put them into the bundle")
 	case err != nil:
-		return nil, fmt.Errorf("the kustomization: %w", err)
+		return nil, fmt.Errorf("building the kustomization: %w", err)
 	}
 
 	text, err := resources.AsYaml()
 	if err != nil {
-		return nil, fmt.Errorf("the kustomization: %w", err)
+		return nil, fmt.Errorf("encoding the objects of the kustomization: %w", err)
 	}
 
 	objects, err := format.Decode(text)

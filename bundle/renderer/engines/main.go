@@ -45,7 +45,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// protected returns a panic of an engine as an error, because the bundle has caused it.
+// protected calls run. It returns a panic of an engine as an error, because the bundle has caused it.
 func protected(input io.Reader, output io.Writer) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -99,7 +99,8 @@ func run(input io.Reader, output io.Writer) error {
 	return nil
 }
 
-// isolate limits the time and the memory of the process, and disables its network access.
+// isolate limits the time and the memory of the process, and disables http.DefaultTransport. It does not block network connections as such:
+// the engines only use HTTP, and programs such as git, which the process cannot find because its PATH is empty.
 func isolate(request renderer.Request) error {
 	time.AfterFunc(request.Timeout+grace, func() { os.Exit(renderer.ExitTimeout) })
 

@@ -38,14 +38,27 @@ func renderChart(files []file, release renderer.Release) ([]*unstructured.Unstru
 		return nil, err
 	}
 
-	for i := range first {
-		if i >= len(second) || !reflect.DeepEqual(first[i], second[i]) {
-			return nil, fmt.Errorf("%s %s differs each time the chart is rendered: set the values for which the chart generates "+
-				"random texts, certificates or times", first[i].GetKind(), first[i].GetName())
-		}
+	if object := differing(first, second); object != nil {
+		return nil, fmt.Errorf("%s %s differs each time the chart is rendered: set the values for which the chart generates "+
+			"random texts, certificates or times", object.GetKind(), object.GetName())
 	}
 
 	return first, nil
+}
+
+// differing returns the first object that is not the same in both lists, or nil.
+func differing(first, second []*unstructured.Unstructured) *unstructured.Unstructured {
+	for i, object := range first {
+		if i >= len(second) || !reflect.DeepEqual(object, second[i]) {
+			return object
+		}
+	}
+
+	if len(second) > len(first) {
+		return second[len(first)]
+	}
+
+	return nil
 }
 
 func renderOnce(files []file, release renderer.Release) ([]*unstructured.Unstructured, error) {

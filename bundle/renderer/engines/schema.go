@@ -12,8 +12,7 @@ import (
 
 const schemaName = "values.schema.json"
 
-// validate checks the values against the schemas of the chart and of its enabled dependencies. References to other schemas are not
-// followed.
+// validate checks the values against the schemas of the chart and of its enabled dependencies. A reference to another schema is an error.
 func validate(loaded *chart.Chart, values map[string]any) error {
 	if loaded.Schema != nil {
 		if err := validateOne(loaded.Schema, values); err != nil {

@@ -27,7 +27,7 @@ const (
 	executable     = 0o755
 )
 
-// image describes an image. It starts its first program.
+// image describes an image. Its containers start the first program by default.
 type image struct {
 	name     string
 	programs []string
@@ -54,8 +54,8 @@ func images() []image {
 // architectures returns the architectures of images.
 func architectures() []string { return []string{"amd64", "arm64"} }
 
-// write replaces the layout in the folder. The layout has an index of the images for each architecture, tagged with the version, and an SBOM that
-// refers to each of them.
+// write replaces the layout in the folder. The layout has an index of the images for the architectures, tagged with the version, and an SBOM for each
+// of these images.
 func (o order) write(described image, folder string) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return fmt.Errorf("removing the former layout: %w", err)

@@ -21,7 +21,7 @@ func main() {
 
 // order describes what run writes.
 type order struct {
-	// programs is the folder with the folders linux_amd64 and linux_arm64 of programs. out is the folder of the layouts.
+	// programs is the folder with the folders linux_amd64 and linux_arm64, which contain the programs. out is the folder of the layouts.
 	programs, out string
 	version       string
 	// created is the time of all files, so that the same programs result in the same digests.
@@ -42,7 +42,7 @@ func run(arguments []string, epoch string) error {
 	}
 
 	if wanted.programs == "" || wanted.out == "" || wanted.version == "" || flags.NArg() > 0 {
-		return errors.New("-programs, -out and -version are required, and there are no other arguments")
+		return errors.New("-programs, -out and -version are required; no positional arguments are allowed")
 	}
 
 	wanted.created = time.Unix(0, 0).UTC()

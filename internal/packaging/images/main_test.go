@@ -320,8 +320,8 @@ func modulesOf(t *testing.T, bom v1.Image) []string {
 	return names
 }
 
-// checkStart starts a program of an unpacked image. As root, it starts it as a container engine does: with the image as its file system, and as the
-// user of the image.
+// checkStart starts a program of an unpacked image. If the test runs as root, the program starts as in a container engine: with the image as its file
+// system, and as the user of the image.
 func checkStart(t *testing.T, folder, program string) {
 	t.Helper()
 

@@ -168,7 +168,7 @@ func (c ClientTLS) Transport(watcher *Watcher, use string) (*Transport, error) {
 	return transport, nil
 }
 
-// trust replaces the CAs. Only the goroutine of the watcher calls trust, so two replacements never overlap.
+// trust replaces the CAs. Two replacements never overlap: Watch calls trust once, and after that only the goroutine of the watcher does.
 func (t *Transport) trust(roots *x509.CertPool) {
 	next := t.inner.Load().Clone()
 	next.TLSClientConfig.RootCAs = roots

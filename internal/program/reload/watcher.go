@@ -68,7 +68,7 @@ func (w *Watcher) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "files", Every: Every, Work: w.checkAll, Clock: w.clock, Log: w.log}.Part()
 }
 
-// checkAll checks all values once. It always returns nil, because errors are logged and counted per value.
+// checkAll checks all values once. It always returns nil, because check logs the errors and sets the metric.
 func (w *Watcher) checkAll(context.Context) error {
 	for _, each := range w.watched {
 		w.check(each)

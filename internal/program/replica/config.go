@@ -71,7 +71,7 @@ func DefaultConfig(name, driver string) Config {
 	}
 }
 
-// Check returns an error that names the variables of all invalid settings, or nil. It covers the settings that no other package checks.
+// Check returns an error that names all invalid variables among the settings that no other package checks, or nil.
 func (c Config) Check() error {
 	errs := []error{c.Engine.check()}
 

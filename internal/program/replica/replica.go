@@ -42,7 +42,7 @@ type Replica struct {
 	Log  logrus.FieldLogger
 	// HTTP holds the request metrics of the API. The service passes HTTP to its handler.
 	HTTP *httpserver.Metrics
-	// Tracing is nil if tracing is off. The methods of a nil Tracing do nothing.
+	// Tracing is nil if tracing is off. Then its methods Start and Sampled must not be called; the others do nothing.
 	Tracing *tracing.Tracing
 
 	config Config
