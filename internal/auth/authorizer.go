@@ -53,8 +53,8 @@ func FromContext(ctx context.Context) Identity {
 	return identity
 }
 
-// Identified returns NewContext, and also shows the identity to CaptureIdentity. It is for handlers that identify clients without an
-// Authorizer.
+// Identified returns a context with the identity, like NewContext, and also stores the identity for CaptureIdentity. Handlers that
+// identify clients without an Authorizer use it.
 func Identified(ctx context.Context, identity Identity) context.Context {
 	if captured, wanted := ctx.Value(capturedKey{}).(*Identity); wanted {
 		*captured = identity

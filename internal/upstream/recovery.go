@@ -11,15 +11,16 @@ import (
 const (
 	// checkInterval is the interval at which Recovery checks the state of its System.
 	checkInterval = time.Second
-	// probeTimeout limits a probe.
+	// probeTimeout is the time limit of a probe. It equals patience, because a half-open circuit breaker opens again if a trial
+	// has no result by then.
 	probeTimeout = patience
 	// After an outage, Recovery makes the delayed operations due immediately and then every resumeInterval for resumeFor. Doing
 	// this only once is not enough: operations that were rejected just before the end of the outage store their retries later,
 	// and some calls fail under the load that follows an outage.
 	resumeInterval = 5 * time.Second
 	resumeFor      = 15 * time.Second
-	// resumePause is how long Recovery ignores the ends of further outages after one whose end has resumed operations. Without
-	// it, a flapping system would cause all waiting operations to run after each short recovery.
+	// For resumePause after the end of an outage, Recovery does not resume operations at the end of further outages. Otherwise, a
+	// flapping system would cause all waiting operations to run after each short recovery.
 	resumePause = time.Minute
 )
 
@@ -86,7 +87,7 @@ func (r Recovery) Run(ctx context.Context) error {
 	}
 }
 
-// probe makes the trial call of a half-open circuit breaker, so no operation has to.
+// probe makes the trial call of a half-open circuit breaker, so that no operation has to make it.
 func (r Recovery) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
