@@ -2,5 +2,6 @@
 // failure.
 //
 // Every request of Do has a timeout. Every response has a size limit, and redirects are not followed. A response with status 401
-// discards the cached token and repeats the request once with a new one. Errors never quote a response, an address or a credential; only the log sees the cause.
+// discards the cached token and repeats the request once with a new one. Errors never quote a response, an address or a credential; only the log
+// sees the cause.
 package restclient
