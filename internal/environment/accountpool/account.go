@@ -55,7 +55,7 @@ func (s Selector) String() string {
 	return text
 }
 
-// Selector selects the accounts that an instance under the rule may use. provider is the provider of the instance in Gardener.
+// Selector returns the selector of the accounts that the rule allows for an instance. provider is the instance's provider in Gardener.
 func (r Rule) Selector(provider, platformRegion, region string) Selector {
 	accountType := provider
 	if r.ByPlatformRegion {

@@ -149,7 +149,7 @@ func (s Status) releasable() error {
 	}
 }
 
-// Explain says what the state of the account means, and what an operator can do.
+// Explain returns the meaning of the account's state, with advice for operators.
 func (s Status) Explain() string {
 	if err := s.releasable(); s.State == Dirty && err != nil {
 		return failure.Of(err).Text
