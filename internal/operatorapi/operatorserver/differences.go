@@ -37,7 +37,7 @@ type Comparison struct {
 	After string
 	// Limit is the number of differences after which the page ends. A page can have a few more.
 	Limit int
-	// Bindings requests a search for accounts of unknown bindings in all runtimes.
+	// Bindings requests a search for ServiceAccounts of unknown bindings in all runtimes.
 	Bindings bool
 }
 
