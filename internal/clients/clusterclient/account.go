@@ -74,7 +74,7 @@ func (a Access) Revoke(ctx context.Context, instance environment.Instance, bindi
 // maxAccounts limits the number of accounts that Accounts returns.
 const maxAccounts = 500
 
-// Accounts returns the names of the accounts of bindings in the instance's runtime. It reads at most maxAccounts ServiceAccounts
+// Accounts returns the names of the ServiceAccounts of bindings in the instance's runtime. It reads at most maxAccounts ServiceAccounts
 // with the broker's label.
 func (a Access) Accounts(ctx context.Context, instance environment.Instance) ([]string, error) {
 	return withAccount(ctx, a, instance, environment.Binding{}, func(ctx context.Context, _ *rest.Config, session account) ([]string, error) {

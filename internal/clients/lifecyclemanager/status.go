@@ -27,7 +27,7 @@ const (
 // Status is the status of a Kyma resource.
 type Status struct {
 	State State
-	// Current reports whether the state includes the newest change of the resource.
+	// Current reports whether the state includes the latest change of the resource.
 	Current bool
 	// Report names the modules that are not ready, with the messages of Lifecycle Manager. It is for operators.
 	Report string

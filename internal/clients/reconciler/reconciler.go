@@ -30,7 +30,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 	})}
 }
 
-// Probe reports whether the Reconciler responds.
+// Probe returns an error unless the Reconciler responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.url) }
 
 // Apply registers the cluster, or changes its configuration, and returns the versions. It is idempotent. The error is transient

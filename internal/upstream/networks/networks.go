@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ErrRefused reports an address that is neither public nor in an allowed network.
+// ErrRefused reports an address to which Networks permits no connection.
 var ErrRefused = errors.New("the address is neither public nor in an allowed network")
 
 // Networks are allowed in addition to public addresses. The zero value permits public addresses only.
