@@ -181,11 +181,16 @@ func TestAddresses(t *testing.T) {
 	}
 
 	for _, address := range []string{server.URL, "http://localhost:" + port, "https://127.0.0.1:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://8.8.8.8"} {
+		want := networks.ErrRefused.Error()
+		if strings.HasPrefix(address, "http://") {
+			want = "a URL with http needs an address in a network of APP_WEBHOOK_NETWORKS"
+		}
+
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 
-		if err := webhook.New(networks.Networks{}, timeout).Send(ctx, message(address, webhook.NewSecret())); err == nil || err.Error() != networks.ErrRefused.Error() {
-			t.Errorf("%s: got %v", address, err)
+		if err := webhook.New(networks.Networks{}, timeout).Send(ctx, message(address, webhook.NewSecret())); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", address, err, want)
 		}
 	}
 }
