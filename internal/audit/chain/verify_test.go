@@ -88,7 +88,8 @@ func TestDigestsAreStable(t *testing.T) {
 	}
 }
 
-// TestFileNamesTheFirstBrokenLine damages each record of a file. The verification names it, or reports a damaged file.
+// TestFileNamesTheFirstBrokenLine changes each record of a file, removes it, and cuts the file before it. The verification names a changed
+// record, and reports that the other files are incomplete.
 func TestFileNamesTheFirstBrokenLine(t *testing.T) {
 	records := recordsOf(20)
 	file := string(export(t, records, headOf(records)))

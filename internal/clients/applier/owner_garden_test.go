@@ -69,7 +69,7 @@ func TestNamespaceOfSomebodyElse(t *testing.T) {
 	f.apply(applier.Runtime("r-"+f.namespace), text)
 }
 
-// TestTamperedObject verifies that an object is repaired after somebody has removed its labels, its content or the object itself.
+// TestTamperedObject verifies that an object is repaired after somebody has removed its labels, changed its content or deleted it.
 func TestTamperedObject(t *testing.T) {
 	f := newFixture(t)
 	owner := applier.BundleDeployment("tampered-" + f.namespace)

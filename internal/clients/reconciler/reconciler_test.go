@@ -176,7 +176,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestRejectedClusters checks that a cluster that the Reconciler would reject is not sent.
+// TestRejectedClusters checks the errors for clusters that the Reconciler rejects. A cluster that is too large or has no components is not
+// sent.
 //
 //faults:row reconciler.md#registration accepts only 100,000 bytes, and the configuration has more
 func TestRejectedClusters(t *testing.T) {

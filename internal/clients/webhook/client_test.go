@@ -84,7 +84,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestVector compares with the vector of the specification's libraries.
+// TestVector compares a signature with the test vector of the libraries of Standard Webhooks.
 func TestVector(t *testing.T) {
 	const (
 		key  = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -170,7 +170,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestAddresses connects to a loopback address, by number and by name.
+// TestAddresses checks that no message is sent to an address that is not permitted, by number or by name.
 func TestAddresses(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("received") }))
 	t.Cleanup(server.Close)

@@ -77,8 +77,8 @@ func Command(format string, args ...string) string {
 }
 
 // Compare runs the phases in order, starting at the position of the request, until the page is full. began is when the comparison
-// began, by the clock that sets the times of rows. Compare returns only errors of the database and of the context. Errors of other systems make the comparison
-// incomplete.
+// began, by the clock that sets the times of rows. Compare returns only errors of the database and of the context. Errors of other
+// systems make the comparison incomplete.
 func Compare(ctx context.Context, request Comparison, began time.Time, phases ...Phase) (Compared, error) {
 	page := &ComparedPage{Began: began, limit: request.Limit, deadline: time.Now().Add(pageBudget)}
 	name, after, _ := strings.Cut(request.After, "/")
