@@ -169,7 +169,8 @@ func (a *Authorizer) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// Limit is a middleware that applies the rate limit of the client in the context of the request or, if there is none, of its network.
+// Limit is a middleware that applies the rate limit of the client in the context of the request or, without a client, that of the
+// sender's network.
 func (a *Authorizer) Limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.limit(next, w, r) })
 }

@@ -20,7 +20,7 @@ type Latency struct {
 // durations is a ring of the durations of the most recent calls. The mutex of the System guards it.
 type durations struct {
 	ring [recentCalls]time.Duration
-	// count is the number of all calls.
+	// count is the number of calls so far. It can exceed the size of the ring.
 	count int
 }
 

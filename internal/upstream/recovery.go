@@ -41,8 +41,8 @@ type Recovery struct {
 
 // Operations is the part of the engine's store that a Recovery needs; *operations.Store implements it.
 type Operations interface {
-	// Resume makes all operations due that are waiting to retry after a problem of the component. It covers the operations of all
-	// replicas and returns their number.
+	// Resume wakes the operations of all replicas that are waiting to retry after a problem of the component, by making them due now.
+	// It returns their number.
 	Resume(ctx context.Context, component string, now time.Time) (int64, error)
 }
 
@@ -98,7 +98,7 @@ func (r Recovery) probe(ctx context.Context) {
 	}
 }
 
-// resume makes the operations due that are waiting for the component. A failure is only logged, because the operations also retry
+// resume wakes the operations that are waiting for the component. A failure is only logged, because the operations also retry
 // automatically.
 func (r Recovery) resume(ctx context.Context, status Status) {
 	resumed, err := r.Operations.Resume(ctx, status.Component, r.Clock.Now())

@@ -42,7 +42,7 @@ type End struct {
 	Head Head `json:"head"`
 }
 
-// Writer writes a file. Its errors come from the underlying writer.
+// Writer writes the lines of an export. Its errors come from the underlying writer.
 type Writer struct {
 	encoder *json.Encoder
 	end     End

@@ -292,7 +292,7 @@ func (v *Verifier) noteErasure(record Record) {
 	}
 }
 
-// AddUnchained verifies a row without a record.
+// AddUnchained adds a row without a record. The row is a problem if it is older than Options.MaxUnchained, and pending otherwise.
 func (v *Verifier) AddUnchained(row Unchained) {
 	v.pending[row.ID] = true
 
@@ -327,7 +327,8 @@ func (v *Verifier) Finish(head Head) Report {
 	return v.report
 }
 
-// Partial returns the result for the records so far. It does not check the end and the erasures, which needs the whole chain.
+// Partial returns the result for the records so far. It omits the checks of the end and of the erasures, because they need the
+// whole chain.
 func (v *Verifier) Partial() Report {
 	v.report.Head, v.report.Valid = v.last, v.report.ProblemCount == 0
 
@@ -387,7 +388,7 @@ func (v *Verifier) checkExtent(erasure erasureEntry, found *emptied) {
 	}
 }
 
-// problem adds a problem to the report.
+// problem adds a problem to the report, which lists only the first maxProblems.
 func (v *Verifier) problem(record Record, problem, detail string) {
 	v.report.ProblemCount++
 

@@ -249,7 +249,7 @@ func (k *kindWatch) watchOnce(ctx context.Context, version string) (string, erro
 	return version, nil
 }
 
-// observe records an event.
+// observe updates the records for an event, and calls changed if the change is relevant.
 func (k *kindWatch) observe(event watch.Event, version uint64) error {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

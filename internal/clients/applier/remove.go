@@ -108,7 +108,7 @@ func (a *Applier) RemoveUnused(ctx context.Context, cluster *Cluster, owner Owne
 	})
 }
 
-// Installed reports whether the cluster has an inventory of the owner.
+// Installed reports whether the cluster has an inventory of the owner with at least one entry.
 func (a *Applier) Installed(ctx context.Context, cluster *Cluster, owner Owner) (installed bool, err error) {
 	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
 		installed = len(work.inventory.Entries) > 0

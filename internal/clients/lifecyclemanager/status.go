@@ -38,7 +38,7 @@ func (s Status) Done() bool {
 	return s.Current && (s.State == Ready || s.State == Warning || s.State == Unmanaged)
 }
 
-// Describe returns the state for operators, such as "Error: module eventing is in state Error: …".
+// Describe returns the state for operators, such as "Lifecycle Manager reports the state Error: module eventing is in state Error: …".
 func (s Status) Describe() string {
 	text := "Lifecycle Manager has not reported a state yet"
 

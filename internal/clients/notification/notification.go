@@ -126,7 +126,7 @@ type Message struct {
 	InstanceID string
 	Type       Type
 	Action     Action
-	// At is when the maintenance has begun or ended.
+	// At is the start of the maintenance or, for ActionFinish, its end. ActionCancel ignores it.
 	At time.Time
 }
 

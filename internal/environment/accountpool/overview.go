@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// State describes what the pool may do with an account. States are computed and never stored.
+// State is the state of an account in the pool. States are computed and never stored.
 type State string
 
 // The states of accounts. The first one that applies counts.

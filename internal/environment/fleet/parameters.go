@@ -13,7 +13,7 @@ const (
 	maxTargets = 100
 	// maxWorkers is the maximum number of instances that an orchestration upgrades at once.
 	maxWorkers = 1000
-	// maxDelay is how far in the future an orchestration can start.
+	// maxDelay limits how far in the future the start and the deadline of an orchestration can be.
 	maxDelay = 90 * 24 * time.Hour
 
 	// StrategyParallel is the only strategy.

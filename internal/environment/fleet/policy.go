@@ -14,7 +14,7 @@ type Policy struct {
 	Default WindowTimes `json:"default,omitzero"`
 }
 
-// PolicyRule sets the window of some instances. Without times, it only restricts the days of the Shoot's window.
+// PolicyRule sets the window of the instances that Match selects. Without times, it only restricts the days of the Shoot's window.
 type PolicyRule struct {
 	WindowTimes
 

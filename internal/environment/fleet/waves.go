@@ -31,7 +31,7 @@ type Wave struct {
 	Soak string `json:"soak,omitempty"`
 }
 
-// SoakTime returns Soak, which must be valid.
+// SoakTime returns Soak as a duration. Soak must be valid.
 func (w Wave) SoakTime() time.Duration {
 	soak, _ := time.ParseDuration(w.Soak)
 

@@ -49,7 +49,7 @@ func (p *ComparedPage) Incomplete(format string, args ...any) {
 	}
 }
 
-// Full reports whether the page must end.
+// Full reports whether the page must end, because it has enough differences or its time has passed.
 func (p *ComparedPage) Full() bool {
 	return len(p.found.Differences) >= p.limit || time.Now().After(p.deadline)
 }

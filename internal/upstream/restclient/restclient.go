@@ -65,8 +65,8 @@ type Request struct {
 	// Body is encoded as JSON, unless it is nil. ContentType is its type, or empty for application/json.
 	Body        any
 	ContentType string
-	// Into receives the decoded JSON response. If it is nil, the response must be empty or any JSON. Anything else may be a page of a
-	// proxy, which does not prove that the system has executed the request.
+	// Into receives the decoded JSON response. If it is nil, the response must be empty or valid JSON: anything else may be the
+	// page of a proxy, which does not prove that the system has executed the request.
 	Into any
 }
 
@@ -82,7 +82,7 @@ type StatusError struct {
 // Error implements error.
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
 
-// RetryAfter returns the pause that the system requested. If it requested none, it returns otherwise.
+// RetryAfter returns the pause that the system requested, or the value of otherwise if it requested none.
 func RetryAfter(err error, otherwise time.Duration) time.Duration {
 	if status, is := errors.AsType[*StatusError](err); is && status.RetryAfter > 0 {
 		return status.RetryAfter
@@ -202,7 +202,7 @@ func (c *Client) send(ctx context.Context, request Request, token string) (answe
 	return c.exchange(sent)
 }
 
-// exchange sends the request and reads the response.
+// exchange sends the request and reads the response. A response of more than maxResponseBytes is an error, but no status is.
 func (c *Client) exchange(request *http.Request) (answer, error) {
 	response, err := c.http.Do(request)
 	if err != nil {
