@@ -132,7 +132,7 @@ func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Midd
 }
 
 // Refused records a rejected change, sampled under load. It is for protocols such as GraphQL, because Refusals does not recognize
-// their error responses.
+// their error responses. A failure to record is only logged.
 func (r *Recorder) Refused(ctx context.Context, entry auditlog.Entry) {
 	entry.InstanceID, entry.Code = oneLine(entry.InstanceID), oneLine(entry.Code)
 	r.refused(ctx, &r.changes, entry)
@@ -174,7 +174,7 @@ func newSamplers() samplers {
 	return samplers{mutex: &sync.Mutex{}, recent: recent}
 }
 
-// take calls take of the sampler for the key. It creates the sampler if there is none.
+// take returns the result of sampler.take for the sampler of the key, which it creates if necessary.
 func (s *samplers) take(key sampled, now time.Time) (missed int, taken bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

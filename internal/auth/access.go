@@ -17,8 +17,8 @@ import (
 )
 
 // Config holds the environment variables for authentication and rate limits, which both services share. The variable
-// APP_AUTH_BASIC_USERS is a field of replica.Config. A field with the zero value turns off its kind of authentication or the rate
-// limit.
+// APP_AUTH_BASIC_USERS is a field of replica.Config. If UsersFile, OIDC.IssuerURL or TLS.ClientCAFile is empty, the service does not
+// use this kind of authentication. If RateLimit or LoginFailures is 0, there is no such limit.
 type Config struct {
 	UsersFile        string  `env:"AUTH_BASIC_USERS_FILE"  help:"file with additional users, one user:password[:role+role] per line; the service reloads the file when it changes"`
 	OIDC             OIDC    `envPrefix:"AUTH_OIDC_"`
@@ -70,7 +70,7 @@ type Options struct {
 	// Users is the value of APP_AUTH_BASIC_USERS, in the form that ParseUsers accepts.
 	Users  secret.String
 	Config Config
-	// Clock measures rate limits, the validity of tokens and certificates, and the intervals of background work.
+	// Clock is the source of time for rate limits, for the expiry of tokens and certificates, and for background work.
 	Clock   clock.WithTicker
 	Log     logrus.FieldLogger
 	Metrics prometheus.Registerer
@@ -147,8 +147,8 @@ func (a *Access) serverTLS(config TLS) (*tls.Config, error) {
 	return server, nil
 }
 
-// users returns an authenticator for the users in APP_AUTH_BASIC_USERS and in the users file, or nil if neither is set. The file
-// is reloaded when it changes, and rejected if it lists a user from the variable with different roles.
+// users returns an authenticator for the users in APP_AUTH_BASIC_USERS and in the users file, or nil if neither is set. It
+// also sets Passwords. The file is reloaded when it changes, and rejected if it lists a user from the variable with different roles.
 func (a *Access) users(options Options) (Authenticator, error) {
 	fixed, err := ParseUsers(options.Users)
 
@@ -182,8 +182,8 @@ func (a *Access) users(options Options) (Authenticator, error) {
 	return ReloadedUsers(all.Get), nil
 }
 
-// tokens returns the authenticator for tokens of the issuer, or nil if no issuer is configured. It adds the part that refreshes
-// the issuer's keys to the parts of Access.
+// tokens returns the authenticator for tokens of the issuer, or nil if no issuer is configured. It sets Tokens and adds
+// the part that refreshes the issuer's keys to Parts.
 func (a *Access) tokens(options Options) (Authenticator, error) {
 	config := options.Config.OIDC
 	if config.IssuerURL == "" {
@@ -205,7 +205,7 @@ func (a *Access) tokens(options Options) (Authenticator, error) {
 		Client: &http.Client{Transport: transport}, Clock: options.Clock,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("APP_AUTH_OIDC_…: %w", err)
+		return nil, fmt.Errorf("APP_AUTH_OIDC_ISSUER_URL, APP_AUTH_OIDC_AUDIENCE, APP_AUTH_OIDC_NAME_CLAIM, APP_AUTH_OIDC_ALGORITHMS: %w", err)
 	}
 
 	a.Tokens = tokens

@@ -53,8 +53,8 @@ func FromContext(ctx context.Context) Identity {
 	return identity
 }
 
-// Identified returns NewContext, and also shows the identity to CaptureIdentity. It is for handlers that identify clients without an
-// Authorizer.
+// Identified returns a context with the identity, like NewContext, and also stores the identity for CaptureIdentity. Handlers that
+// identify clients without an Authorizer use it.
 func Identified(ctx context.Context, identity Identity) context.Context {
 	if captured, wanted := ctx.Value(capturedKey{}).(*Identity); wanted {
 		*captured = identity
@@ -169,7 +169,8 @@ func (a *Authorizer) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// Limit is a middleware that applies the rate limit of the client in the context of the request or, if there is none, of its network.
+// Limit is a middleware that applies the rate limit of the client in the context of the request or, without a client, that of the
+// sender's network.
 func (a *Authorizer) Limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.limit(next, w, r) })
 }

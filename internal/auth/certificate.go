@@ -77,7 +77,7 @@ func nameIn(certificate *x509.Certificate, attributes map[string][]string) strin
 func CheckCertificateRules(rules Rules) error {
 	for _, rule := range rules {
 		if !slices.Contains(certificateAttributes(), rule.Attribute) {
-			return fmt.Errorf("certificates have no attribute %q: use %s", rule.Attribute, strings.Join(certificateAttributes(), ", "))
+			return fmt.Errorf("rules cannot match the certificate attribute %q: use one of %s", rule.Attribute, strings.Join(certificateAttributes(), ", "))
 		}
 	}
 

@@ -16,7 +16,7 @@ const (
 	// firstDelay is the delay after the last allowed failure. Each further failure doubles the delay, up to maxDelay.
 	firstDelay = time.Second
 	maxDelay   = time.Minute
-	// forgetAfter is how long the failures of a login count after the last of them.
+	// forgetAfter is the time after the last failure of a login at which its failures no longer count.
 	forgetAfter = 15 * time.Minute
 )
 

@@ -56,7 +56,7 @@ func (t *Tokens) For(audience string) *Tokens {
 	return &other
 }
 
-// Roles returns the roles that the rules grant to the claims.
+// Roles returns the roles that the rules grant to a client with the claims.
 func (t *Tokens) Roles(claims map[string][]string) []Role { return t.options.Rules.roles(claims) }
 
 // Relevant returns the values of claims that grant roles. For these, Roles returns the same result as for all claims.

@@ -52,8 +52,8 @@ func newGuard(config Config, open bool) (*guard, error) {
 	return g, nil
 }
 
-// check returns why the guard rejects the request: a reason for the metric and a description for the client. Both are empty if
-// the guard accepts the request.
+// check returns a reason for the metric and a description for the client if the guard rejects the request. Both are empty if it
+// accepts the request.
 func (g *guard) check(r *http.Request) (reason, description string) {
 	switch {
 	case g == nil:

@@ -75,7 +75,7 @@ type Platforms struct {
 	configured []Platform
 }
 
-// ParsePlatforms parses a YAML file with the list "platforms". The error lists all mistakes. A file without platforms is an
+// ParsePlatforms parses a YAML file with the list "platforms". The error lists the mistakes of all platforms. A file without platforms is an
 // error: an editor may have truncated the file before writing it, and an empty list would assign all clients to DefaultPlatform.
 func ParsePlatforms(content []byte) (Platforms, error) {
 	var file struct {
@@ -104,7 +104,7 @@ func ParsePlatforms(content []byte) (Platforms, error) {
 
 		for _, unique := range platform.unique() {
 			if other, taken := owner[unique]; taken {
-				errs = append(errs, fmt.Errorf("platform %s: the %s is also that of platform %s", platform.Name, unique, other))
+				errs = append(errs, fmt.Errorf("platform %s: the %s is already used by platform %s", platform.Name, unique, other))
 			}
 
 			owner[unique] = platform.Name
@@ -149,13 +149,13 @@ func (p Platform) check() error {
 		values = append(values, accepted...)
 
 		if !slices.Contains(certificateAttributes(), name) {
-			errs = append(errs, fmt.Errorf("platform %s: certificates have no attribute %q: use %s",
+			errs = append(errs, fmt.Errorf("platform %s: clients cannot be identified by the certificate attribute %q: use one of %s",
 				p.Name, name, strings.Join(certificateAttributes(), ", ")))
 		}
 	}
 
 	if slices.Contains(values, "") {
-		errs = append(errs, fmt.Errorf("platform %s: users, claims, certificates, regions and tenants must not be empty texts", p.Name))
+		errs = append(errs, fmt.Errorf("platform %s: users, claims, certificates, regions and tenants must not contain empty values", p.Name))
 	}
 
 	return errors.Join(errs...)

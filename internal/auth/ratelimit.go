@@ -75,10 +75,10 @@ func (l *Limiter) Take(client string) (wait time.Duration) {
 }
 
 // ClientNetwork returns the network of a remote address (host:port). Unauthenticated clients of one network share a rate limit.
-// For IPv4, the network is the address. For IPv6, it is the 64-bit prefix: a site owns all addresses of its prefix and could use
-// a new address for each request. For invalid addresses, ClientNetwork returns "unknown".
+// An IPv4 network is a single address. An IPv6 network is a /64, because one host can usually use every address of its subnet. For
+// invalid addresses, ClientNetwork returns "unknown".
 func ClientNetwork(remote string) string {
-	const site = 64
+	const subnetBits = 64
 
 	place, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -90,7 +90,7 @@ func ClientNetwork(remote string) string {
 		return address.String()
 	}
 
-	prefix, err := address.Prefix(site)
+	prefix, err := address.Prefix(subnetBits)
 	if err != nil {
 		return address.String()
 	}

@@ -137,7 +137,7 @@ func (r Rules) roles(attributes map[string][]string) []Role {
 	return roles
 }
 
-// relevant returns the values of attributes that a rule names. It returns nil if no rule matches.
+// relevant returns only those attribute values that a rule matches, by attribute. It returns nil if no rule matches.
 func (r Rules) relevant(attributes map[string][]string) map[string][]string {
 	var found map[string][]string
 

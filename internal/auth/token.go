@@ -199,7 +199,7 @@ func rejected(err error) error {
 	return reject("The token is from a different issuer, is not valid yet, or has no valid signature.")
 }
 
-// textsIn returns the values of all claims that are strings, truth values or lists of strings. Issuers put scopes into the claim scope or scp,
+// textsIn returns the values of all claims that are strings, Booleans or lists of strings. Issuers put scopes into the claim scope or scp,
 // as a list or separated by spaces; textsIn returns the scopes of both claims under the name scope.
 func textsIn(claims map[string]any) map[string][]string {
 	found := map[string][]string{}

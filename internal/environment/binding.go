@@ -10,14 +10,14 @@ import (
 
 // Binding is temporary access to the runtime of an instance, with separate credentials.
 type Binding struct {
-	// ID is assigned by the broker and never reused, because the account in the runtime is named after it. BindingID, in contrast,
-	// can be reused by platforms.
+	// ID is assigned by the broker and never reused, because the ServiceAccount in the runtime is named after it. BindingID, in
+	// contrast, can be reused by platforms.
 	ID string `db:"id" json:"id"`
 	// InstanceID and BindingID are assigned by the platform. Their combination is unique among existing bindings.
 	InstanceID string `db:"instance_id" json:"instanceID"`
 	BindingID  string `db:"binding_id"  json:"bindingID"`
-	// RuntimeID is the ID of the runtime that contains the account. If the instance no longer has this runtime, the binding does not
-	// work.
+	// RuntimeID is the ID of the runtime that contains the ServiceAccount. If the instance no longer has this runtime, the binding
+	// does not work.
 	RuntimeID string `db:"runtime_id" json:"runtimeID"`
 	Role      Role   `db:"role"       json:"role"`
 	// Lifetime is how long the credentials are valid after they are issued.

@@ -85,6 +85,6 @@ type OIDC struct {
 	UsernameClaim string `json:"usernameClaim"`
 	// UsernamePrefix is prepended to all user names in the cluster. The value "-" means no prefix.
 	UsernamePrefix string `json:"usernamePrefix"`
-	// SigningAlgs are the accepted signing algorithms, such as RS256.
+	// SigningAlgs are signing algorithms, such as RS256. They are validated but do not restrict the tokens that the API server accepts.
 	SigningAlgs []string `json:"signingAlgs"`
 }

@@ -16,6 +16,6 @@ type Event struct {
 	// Message is a text by the broker and contains no secrets.
 	Message string
 	Count   int
-	// FirstAt and LastAt are the times of the first and the newest occurrence.
+	// FirstAt and LastAt are the times of the first and the latest occurrence.
 	FirstAt, LastAt time.Time
 }

@@ -25,8 +25,8 @@ type Instance struct {
 	// tenant.
 	SubscriptionAccountID string `db:"subscription_account_id" json:"subscriptionAccountID,omitempty"`
 	// Platform is the name of the platform that owns the instance: the one that ordered it, unless an administrator moved the
-	// instance to another platform. SharedWith names the other platforms that may use the instance. For all remaining platforms,
-	// the instance is missing.
+	// instance to another platform. SharedWith names the other platforms that may use the instance. For all other platforms, the
+	// instance does not exist.
 	Platform   string   `db:"platform" json:"platform,omitempty"`
 	SharedWith []string `db:"-"        json:"sharedWith,omitempty"`
 	// PlatformRegion is the region in the path of the order, or the default region.

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Leftover is a deleted instance, or the former runtime of a suspended instance, whose deletion or suspension has uncompleted
+// Leftover is a deleted instance, or the former runtime of a suspended instance, whose deletion or suspension has incomplete
 // steps. It exists until a cleanup has completed the steps, or until an operator confirms that nothing is left. A new instance
 // with the same ID does not affect it.
 type Leftover struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Kinds of operations. They are stored and are part of both APIs, so never rename them. Package broker/service defines a process
-// for each kind in the function Processes.
+// Kinds of operations. They are stored and are part of both APIs, so never rename them. The function Processes of package
+// broker/service defines a process for each kind.
 const (
 	KindProvision   = "provision"
 	KindDeprovision = "deprovision"

@@ -17,8 +17,8 @@ const orchestrationPath = "/orchestrations/"
 // OrchestrationState is the state of an orchestration. The states are stored and part of the operator API.
 type OrchestrationState string
 
-// Orchestrations start as OrchestrationPending. Canceled, succeeded and failed orchestrations have ended. If operators retry
-// failed targets, the orchestration is OrchestrationRetrying until an upgrade starts.
+// Orchestrations start as OrchestrationPending or OrchestrationPlanned. Ended lists the states of orchestrations that have ended. If
+// operators retry failed targets, the orchestration is OrchestrationRetrying until an upgrade starts.
 const (
 	OrchestrationPending    OrchestrationState = "pending"
 	OrchestrationInProgress OrchestrationState = "in progress"

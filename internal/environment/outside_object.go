@@ -18,8 +18,8 @@ type OutsideObject struct {
 	// Credential describes the kubeconfig of the runtime that the object contains. It is empty if the object has none, or if the
 	// kubeconfig was never renewed.
 	Credential Credential
-	// Configuration is set by a call that has just created or changed the object with it, and empty otherwise. Records that are
-	// read lack it.
+	// Configuration is the configuration with which a call has just created or changed the object. It is empty in records that were
+	// read; the store returns it separately.
 	Configuration secret.String
 }
 
@@ -32,7 +32,7 @@ type Credential struct {
 	// RenewingUntil is the time until which a renewal may be in progress, or zero. Operations that change the object wait until
 	// then.
 	RenewingUntil time.Time
-	// Problem says why the newest renewal failed, for operators.
+	// Problem says why the latest renewal failed, for operators.
 	Problem string
 }
 
@@ -73,7 +73,7 @@ const (
 	KindDataTenant = "data tenant"
 
 	SystemIAS = "ias"
-	// KindServiceProvider is the service provider of the Grafana of an instance, which the Kyma Environment Broker registered.
+	// KindServiceProvider is the service provider that Kyma Environment Broker registered for the Grafana of an instance.
 	KindServiceProvider = "service provider"
 
 	SystemAvS = "avs"

@@ -75,8 +75,8 @@ type Response struct {
 	Body any
 	// Header contains additional headers. The Content-Type of a body is application/json unless Header sets a different type.
 	Header http.Header
-	// Stream writes the whole response, with its status and header. If it is set, the other fields are not used. The function Connection
-	// describes the duration of such a response.
+	// Stream writes the whole response, with its status and header. If it is set, the other fields are not used. It should
+	// end with the context that Connection returns.
 	Stream func(w http.ResponseWriter)
 }
 
@@ -95,7 +95,7 @@ func (r Response) RetryAfter(wait time.Duration) Response {
 	return r
 }
 
-// Write sends the response. If the body cannot be encoded, Write sends an internal error.
+// Write sends the response. If the body cannot be encoded, Write responds 500 instead.
 func (r Response) Write(w http.ResponseWriter) {
 	body, err := encode(r.Body)
 	if err != nil {

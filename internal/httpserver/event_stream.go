@@ -15,13 +15,14 @@ type EventStream struct {
 	controller *http.ResponseController
 }
 
-// StartEventStream writes the header of an event stream. The response may last longer than the server's timeouts allow.
+// StartEventStream writes the header of an event stream. The server's timeouts do not limit the response: there is no read deadline,
+// and each Write sets its own deadline.
 func StartEventStream(w http.ResponseWriter) (*EventStream, error) {
 	stream := &EventStream{w, http.NewResponseController(w)}
 
 	// Otherwise, the server's read timeout would end the connection.
 	if err := stream.controller.SetReadDeadline(time.Time{}); err != nil {
-		return nil, fmt.Errorf("removing the limit of the connection: %w", err)
+		return nil, fmt.Errorf("removing the read deadline of the connection: %w", err)
 	}
 
 	header := w.Header()
@@ -36,7 +37,7 @@ func StartEventStream(w http.ResponseWriter) (*EventStream, error) {
 // Write sends the text immediately. It fails if the client does not receive it in time.
 func (s *EventStream) Write(text []byte) error {
 	if err := s.controller.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil {
-		return fmt.Errorf("limiting the time of a write: %w", err)
+		return fmt.Errorf("setting the deadline of a write: %w", err)
 	}
 
 	if _, err := s.w.Write(text); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/program"
 )
 
-// checkTimeout limits a readiness check, which writes to the database.
+// checkTimeout limits a readiness check, which may write to the database.
 const checkTimeout = 2 * time.Second
 
 // Health serves three paths: /healthz succeeds while the process runs, /readyz succeeds while the service can serve requests, and
@@ -64,7 +64,7 @@ func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
 
 	if err := h.check(ctx); err != nil {
 		h.log.WithError(err).Warn("readiness check failed")
-		write(w, http.StatusServiceUnavailable, "the database does not respond or rejects writes")
+		write(w, http.StatusServiceUnavailable, "not ready: the log of the service has the cause")
 
 		return
 	}

@@ -21,7 +21,7 @@ var errPanic = errors.New("the handler panicked")
 
 // Observe returns a middleware that logs and counts each request, and responds 500 if a handler panics. The log line contains
 // neither the body nor the query, because both may contain secrets. Handlers and inner middlewares describe the request with
-// Note, NoteRoute, NotePlan and NotePoll. If metrics is nil, requests are not counted.
+// Note and its variants. If metrics is nil, requests are not counted.
 func Observe(log logrus.FieldLogger, metrics *Metrics, clock clock.PassiveClock) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +65,7 @@ type notes struct {
 	fields logrus.Fields
 	// cause is the cause of a refusal or panic, or nil.
 	cause error
-	// route and plan are labels of the metrics, and so is result, which replaces the status of the response unless it is 0.
+	// route and plan are labels of the metrics. result is the value of the label status; 0 stands for the status of the response.
 	route, plan string
 	result      int
 	// poll marks a request that its client repeats until something has changed.

@@ -24,8 +24,8 @@ const (
 	// request.
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second
-	// writeTimeout limits the time from the header of a request to the end of its response. The longest response is a long poll of half a
-	// minute.
+	// writeTimeout limits the time from the header of a request to the end of its response. The longest requests, of the operator
+	// API, take up to 40 seconds. Event streams set their own deadlines.
 	writeTimeout = time.Minute
 	// idleTimeout is the time after which an idle connection is closed.
 	idleTimeout = 2 * time.Minute

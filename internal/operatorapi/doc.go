@@ -10,7 +10,7 @@ import _ "embed" // openapi.yaml
 
 //go:generate go tool oapi-codegen --config types.yaml openapi.yaml
 
-// Description is the content of openapi.yaml. The broker serves it at /openapi.yaml.
+// Description is the content of openapi.yaml. Both services serve it at /openapi.yaml.
 //
 //go:embed openapi.yaml
 var Description []byte

@@ -26,7 +26,7 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-// TestContributorPage checks that the files in docs/contributor/add-an-operator-endpoint.md exist.
+// TestContributorPage checks that the files that docs/contributor/add-an-operator-endpoint.md names exist.
 func TestContributorPage(t *testing.T) {
 	page := read(t, "docs/contributor/add-an-operator-endpoint.md")
 
@@ -75,8 +75,9 @@ func TestEveryOperationIsGenerated(t *testing.T) {
 	}
 }
 
-// TestOnlyKubeconfigsAreCredentials lists the fields of the operator API that may contain credentials, by their names. Each needs an audit
-// entry before the response, and a test without one, as broker/operator.TestNoKubeconfigWithoutAnEntry.
+// TestOnlyKubeconfigsAreCredentials lists the fields of the operator API whose names suggest credentials. Before a response with
+// credentials, the service must write an audit entry. A test must check that there is no response without an entry, as
+// broker/operator.TestNoKubeconfigWithoutAnEntry does.
 func TestOnlyKubeconfigsAreCredentials(t *testing.T) {
 	var description struct {
 		Components struct {

@@ -150,7 +150,7 @@ type AccountOperation struct {
 	State OperationState `json:"state"`
 }
 
-// Actor The user of a request. Empty if the broker itself acted.
+// Actor The user of a request. Empty if the service itself acted.
 type Actor struct {
 	// Address The source address of the connection.
 	Address string `json:"address,omitempty,omitzero"`
@@ -235,7 +235,7 @@ type AuditEntry struct {
 	// AccountID The account, if neither the instance nor the operation identifies it.
 	AccountID string `json:"accountID,omitempty,omitzero"`
 
-	// Action A kind of operation, or cancel, retry, skip, adminkubeconfig, credentials, bind, unbind, erase, restore, cleanup, confirm, release. access stands for a rejected request that would not have changed anything.
+	// Action A kind of operation, or another action, such as cancel, retry, adminkubeconfig, erase or login. access stands for a rejected request that would not have changed anything.
 	//
 	// Example: provision
 	Action string `json:"action"`
@@ -248,7 +248,7 @@ type AuditEntry struct {
 	Before    map[string]interface{} `json:"before,omitempty,omitzero"`
 	BindingID string                 `json:"bindingID,omitempty,omitzero"`
 
-	// By The user of a request. Empty if the broker itself acted.
+	// By The user of a request. Empty if the service itself acted.
 	By Actor `json:"by"`
 
 	// Code The error code of the response. The text of the response is not stored, because it may quote the request.
@@ -349,7 +349,7 @@ type CloudAccount struct {
 	// Instances The IDs of the instances that use the account.
 	Instances []string `json:"instances,omitempty,omitzero"`
 
-	// Meaning What the state means, and what an operator can do.
+	// Meaning The meaning of the state, with advice for operators.
 	Meaning string `json:"meaning"`
 
 	// Name The name of the binding in Gardener.
@@ -383,7 +383,7 @@ type CloudAccountCleanup struct {
 	// Attempts How often the cleanup hook was asked.
 	Attempts int `json:"attempts"`
 
-	// DirtySince The time at which the broker has first seen that the account is dirty.
+	// DirtySince The time at which the broker first saw that the account is dirty.
 	DirtySince time.Time `json:"dirtySince"`
 
 	// Message The message of the hook, or the error. Absent without one.
@@ -511,10 +511,10 @@ type Credential struct {
 	// Obstacle What prevents a renewal now. Only in responses to requests for a renewal.
 	Obstacle string `json:"obstacle,omitempty,omitzero"`
 
-	// Problem Why the newest renewal failed.
+	// Problem Why the latest renewal failed.
 	Problem string `json:"problem,omitempty,omitzero"`
 
-	// RenewAt When the next renewal or its repetition is due. Absent if it is due at once.
+	// RenewAt When the next renewal or its retry is due. Absent if it is due now.
 	RenewAt time.Time `json:"renewAt,omitempty,omitzero"`
 
 	// System lifecycle-manager or reconciler.
@@ -553,7 +553,7 @@ type Difference struct {
 	// Commands Commands that show the object or resolve the difference.
 	Commands []string `json:"commands,omitempty,omitzero"`
 
-	// ID The ID of the object that exists: of a runtime, an instance or an account. For shoot-without-runtime, the runtime ID of the Shoot.
+	// ID The ID of the object that exists: of a runtime or an instance, or the name of a ServiceAccount. For shoot-without-runtime, the runtime ID of the Shoot.
 	ID string `json:"id"`
 
 	// InstanceID The platform's ID of the instance, if it is known.
@@ -565,7 +565,7 @@ type Difference struct {
 	// runtime-without-registration: Director does not have a registered runtime.
 	// instance-without-runtime: the Provisioner does not know the runtime of an instance.
 	// runtime-without-instance: the Provisioner has a runtime that belongs to no instance.
-	// unknown-binding: a runtime has the account of a binding that the broker does not know.
+	// unknown-binding: a runtime has the ServiceAccount of a binding that the broker does not know.
 	Kind DifferenceKind `json:"kind"`
 
 	// Meaning The difference, for people.
@@ -586,7 +586,7 @@ type Difference struct {
 // runtime-without-registration: Director does not have a registered runtime.
 // instance-without-runtime: the Provisioner does not know the runtime of an instance.
 // runtime-without-instance: the Provisioner has a runtime that belongs to no instance.
-// unknown-binding: a runtime has the account of a binding that the broker does not know.
+// unknown-binding: a runtime has the ServiceAccount of a binding that the broker does not know.
 type DifferenceKind string
 
 // DifferenceList defines model for DifferenceList.
@@ -714,7 +714,7 @@ type Job struct {
 	// Example: instances
 	Items string `json:"items"`
 
-	// LastRun The result of a run of a job. changed, unchanged and failed count the items that the run has done; the next run does the others.
+	// LastRun The result of a run of a job. changed, unchanged and failed count the items that the run has handled; the next run handles the others.
 	LastRun JobRun `json:"lastRun,omitempty,omitzero"`
 
 	// Limit How many items a run may change without confirmation. Absent if there is no limit.
@@ -741,7 +741,7 @@ type JobOrder struct {
 	Reason string `json:"reason,omitempty,omitzero"`
 }
 
-// JobRun The result of a run of a job. changed, unchanged and failed count the items that the run has done; the next run does the others.
+// JobRun The result of a run of a job. changed, unchanged and failed count the items that the run has handled; the next run handles the others.
 type JobRun struct {
 	// By The user who has started the run. Absent if it was the broker.
 	By      string `json:"by,omitempty,omitzero"`
@@ -750,7 +750,7 @@ type JobRun struct {
 	// Due Items that were due.
 	Due int `json:"due"`
 
-	// Errors The first errors. One of items begins with the ID of the first of them.
+	// Errors The first different errors. An error of several items has one entry, which begins with the ID of the first of them.
 	Errors     []string  `json:"errors,omitempty,omitzero"`
 	Failed     int       `json:"failed"`
 	FinishedAt time.Time `json:"finishedAt,omitempty,omitzero"`
@@ -761,7 +761,7 @@ type JobRun struct {
 	// Items The IDs of the first items that were due. Only in the response to a request for a run.
 	Items []string `json:"items,omitempty,omitzero"`
 
-	// Left Items that the run has not done.
+	// Left Items that the run has not handled.
 	Left int `json:"left"`
 
 	// Protected How many due items belong to instances that are protected from deletion. Only in the response to a dry run.
@@ -770,7 +770,7 @@ type JobRun struct {
 	// ProtectedItems The IDs of the first of these items.
 	ProtectedItems []string `json:"protectedItems,omitempty,omitzero"`
 
-	// Protection What a run does with these items. Only in the response to a dry run.
+	// Protection How a run treats these items. Only in the response to a dry run.
 	Protection string    `json:"protection,omitempty,omitzero"`
 	StartedAt  time.Time `json:"startedAt"`
 
@@ -847,7 +847,7 @@ type Operation struct {
 	// OrderedBy The user on whose behalf the operation was accepted: the platform's user if the platform names one, otherwise the sender of the request.
 	OrderedBy string `json:"orderedBy,omitempty,omitzero"`
 
-	// Percent The part of the work that is done, from the durations of the steps of past operations of the kind and plan. Absent if it is unknown. Only of the broker, until the operation ends.
+	// Percent The part of the work that is done, from the durations of the steps of past operations of the kind and plan. Absent if it is unknown. Only from the broker, until the operation ends.
 	Percent int `json:"percent,omitempty,omitzero"`
 
 	// PredecessorID The failed or canceled operation that this operation retries.
@@ -879,7 +879,7 @@ type Operation struct {
 	// StepBegan The start of the running attempt. Absent between attempts.
 	StepBegan time.Time `json:"stepBegan,omitempty,omitzero"`
 
-	// System The failing upstream system that delays the operation, as seen by the responding replica. Only on GET /operations/{operation_id}.
+	// System An upstream system, as seen by the responding replica. In an operation, the system that caused its problem; only on GET /operations/{operation_id}.
 	System System `json:"system,omitempty,omitzero"`
 
 	// Timeline Events so far, oldest first. Only on GET /operations/{operation_id}.
@@ -997,7 +997,7 @@ type OrchestrationOperation struct {
 	// MaintenanceWindowBegin The earliest start of the operation.
 	MaintenanceWindowBegin time.Time `json:"maintenanceWindowBegin,omitempty,omitzero"`
 
-	// MaintenanceWindowEnd When the operation must have started, or else waits for the next maintenance window. Absent without a window.
+	// MaintenanceWindowEnd The latest start of the operation. After it, the operation waits for the next maintenance window. Absent without a window.
 	MaintenanceWindowEnd time.Time `json:"maintenanceWindowEnd,omitempty,omitzero"`
 	OperationID          string    `json:"operationID"`
 	OrchestrationID      string    `json:"orchestrationID"`
@@ -1081,7 +1081,7 @@ type OutsideObject struct {
 	// Name The name or ID of the object. Absent if the system assigns an ID that has not arrived.
 	Name string `json:"name,omitempty,omitzero"`
 
-	// State creating, created, removing, or left over: the removal was given up.
+	// State creating, created, removing, left over: the removal was abandoned, or may exist twice: the system has not responded to a request that creates the object, which was then repeated.
 	State string `json:"state"`
 
 	// System The system, such as edp.
@@ -1224,7 +1224,7 @@ type Quota struct {
 	// Name Example: aws-in-frankfurt
 	Name string `json:"name"`
 
-	// Per What has a limit each. Absent if all instances count together.
+	// Per How instances are grouped: the limit applies to each group. Absent if all instances count together.
 	Per []string `json:"per,omitempty,omitzero"`
 
 	// Plans Only instances of these plans count. Absent if all count.
@@ -1371,7 +1371,7 @@ type RuntimeState string
 type RuntimeStatus struct {
 	CreatedAt time.Time `json:"createdAt"`
 
-	// DeletedAt The time at which the Provisioner found the cluster gone. Of a leftover in the broker, the end of its deletion or suspension.
+	// DeletedAt The time at which the Provisioner found the cluster gone. For a leftover in the broker, the end of its deletion or suspension.
 	DeletedAt time.Time `json:"deletedAt,omitempty,omitzero"`
 
 	// ExpiredAt The time at which the instance expired. An expired instance can only be deleted.
@@ -1439,7 +1439,7 @@ type ShootAdoption struct {
 	// Plan The name or ID of the plan. The default is the only plan that covers the provider and the region.
 	Plan string `json:"plan,omitempty,omitzero"`
 
-	// Platform The platform that owns the instance. Without configured platforms, there is one.
+	// Platform The platform that owns the instance. Required only if several platforms are configured.
 	Platform string `json:"platform,omitempty,omitzero"`
 
 	// PlatformRegion The region of the platform. The default is APP_DEFAULT_REQUEST_REGION.
@@ -1459,7 +1459,7 @@ type Status struct {
 	Version string `json:"version"`
 }
 
-// System The failing upstream system that delays the operation, as seen by the responding replica. Only on GET /operations/{operation_id}.
+// System An upstream system, as seen by the responding replica. In an operation, the system that caused its problem; only on GET /operations/{operation_id}.
 type System struct {
 	CallsInFlight int `json:"callsInFlight"`
 
@@ -1553,7 +1553,7 @@ type Webhook struct {
 	// Pending The number of pending deliveries, at most 1000.
 	Pending int `json:"pending"`
 
-	// Position The position of the last event for which there is a delivery, or that is not selected.
+	// Position The position of the last event that was examined: it has a delivery, or the webhook does not select it.
 	Position int64 `json:"position"`
 
 	// PreviousUntil Until when messages have a signature with the previous secret, too.
@@ -1608,7 +1608,7 @@ type WebhookOrder struct {
 	// Types Types of events, such as operation.failed. Empty means all.
 	Types []string `json:"types,omitempty,omitzero"`
 
-	// URL An https URL. Its address must be public, or in a network of APP_WEBHOOK_NETWORKS; the latter may use http.
+	// URL An https URL. Its address must be public, or in a network of APP_WEBHOOK_NETWORKS. In such a network, an http URL is accepted, too.
 	URL string `json:"url"`
 }
 
@@ -1709,7 +1709,7 @@ type ListAuditParams struct {
 	// Until Only entries before this time.
 	Until string `form:"until,omitempty" json:"until,omitempty,omitzero"`
 
-	// Cursor The cursor of the previous page. Excludes page.
+	// Cursor The cursor of the previous page. Cannot be combined with page.
 	Cursor   Cursor   `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 	PageSize PageSize `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
 }
@@ -1725,17 +1725,17 @@ type ListCredentialsParams struct {
 	// InstanceID Only this instance.
 	InstanceID string `form:"instance_id,omitempty" json:"instance_id,omitempty,omitzero"`
 
-	// Cursor The cursor of the previous page. Excludes page.
+	// Cursor The cursor of the previous page. Cannot be combined with page.
 	Cursor   Cursor   `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 	PageSize PageSize `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
 }
 
 // ListDifferencesParams defines parameters for ListDifferences.
 type ListDifferencesParams struct {
-	// Bindings Whether to look for unknown accounts of bindings in all runtimes. Each runtime takes several calls, among them one for an admin kubeconfig.
+	// Bindings Whether to look for ServiceAccounts of unknown bindings in all runtimes. Each runtime takes several calls, one of them for an admin kubeconfig.
 	Bindings bool `form:"bindings,omitempty" json:"bindings,omitempty,omitzero"`
 
-	// Cursor The cursor of the previous page. Excludes page.
+	// Cursor The cursor of the previous page. Cannot be combined with page.
 	Cursor   Cursor   `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 	PageSize PageSize `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
 }
@@ -1764,7 +1764,7 @@ type ListOperationsParams struct {
 	// BindingID Only operations of this binding. Requires instance_id.
 	BindingID string `form:"binding_id,omitempty" json:"binding_id,omitempty,omitzero"`
 
-	// LeftoverID Only cleanups of this leftover. Requires instance_id, excludes binding_id.
+	// LeftoverID Only cleanups of this leftover. Requires instance_id. Cannot be combined with binding_id.
 	LeftoverID string `form:"leftover_id,omitempty" json:"leftover_id,omitempty,omitzero"`
 
 	// Name Only operations on runtimes whose Shoot has this name.
@@ -1789,7 +1789,7 @@ type ListOperationsParams struct {
 	// Until Only operations accepted before this time.
 	Until string `form:"until,omitempty" json:"until,omitempty,omitzero"`
 
-	// Cursor The cursor of the previous page. Excludes page.
+	// Cursor The cursor of the previous page. Cannot be combined with page.
 	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 
 	// Page The number of the page.
@@ -1849,7 +1849,7 @@ type ListRuntimesParams struct {
 	// Subaccount Only runtimes of this subaccount.
 	Subaccount string `form:"subaccount,omitempty" json:"subaccount,omitempty,omitzero"`
 
-	// Region A region by the provider's or the platform's name.
+	// Region Only instances in this region, by the provider's or the platform's name.
 	Region string `form:"region,omitempty" json:"region,omitempty,omitzero"`
 
 	// Ids Only the runtimes with these IDs, separated by commas, at most 100.
@@ -1858,7 +1858,7 @@ type ListRuntimesParams struct {
 	// Platform Only instances that this platform owns.
 	Platform string `form:"platform,omitempty" json:"platform,omitempty,omitzero"`
 
-	// Plan A plan by its name or ID.
+	// Plan Only instances of this plan, by its name or ID.
 	Plan string `form:"plan,omitempty" json:"plan,omitempty,omitzero"`
 
 	// Labels Only instances with these labels: NAME or NAME=VALUE, separated by commas.
@@ -1867,7 +1867,7 @@ type ListRuntimesParams struct {
 	// Search Only instances whose name begins with this text, in upper or lower case, or whose ID, Shoot, runtime, account or subaccount is this text.
 	Search string `form:"search,omitempty" json:"search,omitempty,omitzero"`
 
-	// Anywhere Whether search finds the text anywhere in names, IDs, Shoots, runtimes, accounts and subaccounts. Such a search takes longer, the more instances there are.
+	// Anywhere Whether search finds the text anywhere in names, IDs, Shoots, runtimes, accounts and subaccounts. The duration of such a search grows with the number of instances.
 	Anywhere bool `form:"anywhere,omitempty" json:"anywhere,omitempty,omitzero"`
 
 	// Sort The order of the list. A minus sign means the descending order. Names are sorted regardless of upper and lower case. A cursor is valid only with the same order.
@@ -1882,7 +1882,7 @@ type ListRuntimesParams struct {
 	// Shoot Only the instance with this Shoot.
 	Shoot string `form:"shoot,omitempty" json:"shoot,omitempty,omitzero"`
 
-	// Runtime Only the instance with this ID of the runtime.
+	// Runtime Only the instance whose runtime has this ID.
 	Runtime string `form:"runtime,omitempty" json:"runtime,omitempty,omitzero"`
 
 	// SubscriptionAccount Only instances that this global account has ordered and that have been moved to another one.
@@ -1894,13 +1894,13 @@ type ListRuntimesParams struct {
 	// MaintenanceVersion Only instances with this version of their plan.
 	MaintenanceVersion string `form:"maintenance_version,omitempty" json:"maintenance_version,omitempty,omitzero"`
 
-	// Kind Only instances whose newest operation has this kind. Excludes state.
+	// Kind Only instances whose newest operation has this kind. Cannot be combined with state.
 	Kind string `form:"kind,omitempty" json:"kind,omitempty,omitzero"`
 
 	// Operation Only the instance whose newest operation has this ID.
 	Operation string `form:"operation,omitempty" json:"operation,omitempty,omitzero"`
 
-	// OperationState Only instances whose newest operation has this state. Excludes state.
+	// OperationState Only instances whose newest operation has this state. Cannot be combined with state.
 	OperationState OperationState `form:"operation_state,omitempty" json:"operation_state,omitempty,omitzero"`
 
 	// Problem Only instances whose newest operation has a problem with this text in its message, or with this reason or component.
@@ -1912,10 +1912,10 @@ type ListRuntimesParams struct {
 	// DashboardURL Only instances with exactly this URL of their dashboard.
 	DashboardURL string `form:"dashboard_url,omitempty" json:"dashboard_url,omitempty,omitzero"`
 
-	// Suspended Whether to list only instances without a runtime, also while it is being recreated.
+	// Suspended Whether to list only instances whose runtime was removed, even if it is being created again.
 	Suspended bool `form:"suspended,omitempty" json:"suspended,omitempty,omitzero"`
 
-	// KubernetesVersion Only instances for which the broker ordered this version last: 1.34 selects 1.34 and 1.34.2. The entries have versions. Excludes page and total. A page can have fewer entries than page_size, also none, before the last page.
+	// KubernetesVersion Only instances for which the broker ordered this version last: 1.34 selects 1.34 and 1.34.2. The entries contain the versions. Cannot be combined with page and total. Even before the last page, a page can have fewer entries than page_size, or none.
 	KubernetesVersion string `form:"kubernetes_version,omitempty" json:"kubernetes_version,omitempty,omitzero"`
 
 	// KymaVersion Only instances for which the broker ordered this version of Kyma last. See kubernetes_version.
@@ -1942,11 +1942,11 @@ type ListRuntimesParams struct {
 	// Versions Whether the entries have kubernetesVersion and kymaVersion. They are missing if the order of an instance cannot be decrypted.
 	Versions bool `form:"versions,omitempty" json:"versions,omitempty,omitzero"`
 
-	// Leftovers Whether to list leftovers instead: deleted instances, and former runtimes of suspended ones, with steps that were not completed. Excludes state.
+	// Leftovers Whether to list leftovers instead: deleted instances, and former runtimes of suspended ones, with steps that were not completed. Cannot be combined with state.
 	Leftovers bool         `form:"leftovers,omitempty" json:"leftovers,omitempty,omitzero"`
 	State     RuntimeState `form:"state,omitempty" json:"state,omitempty,omitzero"`
 
-	// Cursor The cursor of the previous page. Excludes page.
+	// Cursor The cursor of the previous page. Cannot be combined with page.
 	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 
 	// Page The number of the page.

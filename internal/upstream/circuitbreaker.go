@@ -8,7 +8,7 @@ const (
 	// pause is the default time for which a circuit breaker stays open before the next trial.
 	pause = 2 * time.Second
 	// patience is how long a half-open circuit breaker waits for the result of a trial before it opens again. The trial
-	// continues, and a late response still closes the circuit breaker.
+	// continues, and a late success still closes the circuit breaker.
 	patience = 10 * time.Second
 )
 
@@ -25,12 +25,12 @@ const (
 	HalfOpen State = "half-open"
 )
 
-// circuitBreaker stops calls to a system that does not respond.
+// circuitBreaker stops calls to a system that fails.
 //
 // After threshold consecutive failures, the circuit breaker is open for pause and then half-open: it allows one trial at a time.
-// A trial that fails, or that has no result within patience, opens the circuit breaker again. Any response closes it, because a
-// response shows that the system works. This includes late responses to calls that started before the circuit breaker opened. A
-// call that the caller canceled is neither a success nor a failure.
+// A trial that fails, or that has no result within patience, opens the circuit breaker again. Any response that Options.Fault does
+// not classify as a failure closes it, including a late response to a call that started before the circuit breaker opened. A call
+// that the caller canceled is neither a success nor a failure.
 //
 // docs/adr/0009 explains the design; docs/adr/0026 explains why no library is suitable. The mutex of the System guards all
 // fields.

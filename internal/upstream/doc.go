@@ -1,5 +1,5 @@
-// Package upstream guards the calls of the services to other systems: the Provisioner, Gardener, Director and its token endpoint,
-// and the release registry. It keeps an outage of a system from blocking a service, and a service from overloading a system.
+// Package upstream guards the calls of the services to other systems, such as the Provisioner, Gardener, Director and the release
+// registry. It keeps an outage of a system from blocking a service, and a service from overloading a system.
 //
 // A System limits the number of concurrent calls to one upstream and has a circuit breaker. A Recovery probes an upstream during
 // an outage, and resumes the delayed operations afterwards. Once an upstream has stopped responding, calls to it fail immediately
@@ -9,7 +9,7 @@
 // occupy a slot without putting load on the upstream.
 //
 // The constants in circuitbreaker.go set when a circuit breaker opens and closes; the constant in system.go sets how long a call
-// waits for a slot. The number of slots is a variable of the service. A new upstream needs a System, a Recovery among the parts
-// of the service, and a row in docs/operator/metrics.md. The circuit breaker uses the real clock; tests run it in fake time with
-// testing/synctest.
+// waits for a slot. An environment variable of the service sets the number of slots. A new upstream needs a System, a Recovery among
+// the parts of the service if operations wait for the upstream, and its name in docs/operator/metrics.md. The circuit breaker
+// uses the real clock; tests run it in fake time with testing/synctest.
 package upstream

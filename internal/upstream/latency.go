@@ -8,8 +8,8 @@ import (
 // recentCalls is the number of calls from which a Latency is computed.
 const recentCalls = 256
 
-// Latency describes the durations of the most recent calls of this replica that the caller did not cancel, until the end of the response. Calls that
-// failed or timed out count.
+// Latency summarizes the durations of the most recent calls of this replica, each until the end of its response. Failed and
+// timed-out calls count; canceled calls do not.
 type Latency struct {
 	// Calls is the number of these calls, at most 256. Without calls, the other fields are 0.
 	Calls int
@@ -20,7 +20,7 @@ type Latency struct {
 // durations is a ring of the durations of the most recent calls. The mutex of the System guards it.
 type durations struct {
 	ring [recentCalls]time.Duration
-	// count is the number of all calls.
+	// count is the number of calls so far. It can exceed the size of the ring.
 	count int
 }
 
@@ -29,7 +29,7 @@ func (d *durations) add(took time.Duration) {
 	d.count++
 }
 
-// latency sorts a copy of the ring.
+// latency computes the Latency from a sorted copy of the ring.
 func (d *durations) latency() Latency {
 	recent := slices.Clone(d.ring[:min(d.count, recentCalls)])
 	if len(recent) == 0 {
@@ -43,5 +43,6 @@ func (d *durations) latency() Latency {
 	return Latency{Calls: len(recent), Median: recent[rank(len(recent), half)], P95: recent[rank(len(recent), most)]}
 }
 
-// rank returns the index of the smallest of count sorted values that the percentage of the values does not exceed.
+// rank returns the index of the percentile among count sorted values: at least this percentage of them is not greater than the value
+// at the index.
 func rank(count, percentage int) int { return (count*percentage+99)/100 - 1 }

@@ -11,15 +11,16 @@ import (
 const (
 	// checkInterval is the interval at which Recovery checks the state of its System.
 	checkInterval = time.Second
-	// probeTimeout limits a probe.
+	// probeTimeout is the time limit of a probe. It equals patience, because a half-open circuit breaker opens again if a trial
+	// has no result by then.
 	probeTimeout = patience
 	// After an outage, Recovery makes the delayed operations due immediately and then every resumeInterval for resumeFor. Doing
 	// this only once is not enough: operations that were rejected just before the end of the outage store their retries later,
 	// and some calls fail under the load that follows an outage.
 	resumeInterval = 5 * time.Second
 	resumeFor      = 15 * time.Second
-	// resumePause is how long Recovery ignores the ends of further outages after one whose end has resumed operations. Without
-	// it, a flapping system would cause all waiting operations to run after each short recovery.
+	// For resumePause after the end of an outage, Recovery does not resume operations at the end of further outages. Otherwise, a
+	// flapping system would cause all waiting operations to run after each short recovery.
 	resumePause = time.Minute
 )
 
@@ -40,8 +41,8 @@ type Recovery struct {
 
 // Operations is the part of the engine's store that a Recovery needs; *operations.Store implements it.
 type Operations interface {
-	// Resume makes all operations due that are waiting to retry after a problem of the component. It covers the operations of all
-	// replicas and returns their number.
+	// Resume wakes the operations of all replicas that are waiting to retry after a problem of the component, by making them due now.
+	// It returns their number.
 	Resume(ctx context.Context, component string, now time.Time) (int64, error)
 }
 
@@ -86,7 +87,7 @@ func (r Recovery) Run(ctx context.Context) error {
 	}
 }
 
-// probe makes the trial call of a half-open circuit breaker, so no operation has to.
+// probe makes the trial call of a half-open circuit breaker, so that no operation has to make it.
 func (r Recovery) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -97,7 +98,7 @@ func (r Recovery) probe(ctx context.Context) {
 	}
 }
 
-// resume makes the operations due that are waiting for the component. A failure is only logged, because the operations also retry
+// resume wakes the operations that are waiting for the component. A failure is only logged, because the operations also retry
 // automatically.
 func (r Recovery) resume(ctx context.Context, status Status) {
 	resumed, err := r.Operations.Resume(ctx, status.Component, r.Clock.Now())

@@ -23,7 +23,7 @@ type Options struct {
 	Name string
 	// Title is the name in error texts, such as "the Provisioner".
 	Title string
-	// Component is the component of errors. It is a constant of package failure.
+	// Component identifies the system in errors. It is a constant of package failure.
 	Component string
 	// Calls is the maximum number of concurrent calls.
 	Calls int
@@ -226,7 +226,7 @@ func (c *call) end(result outcome) {
 	})
 }
 
-// giveUp is called when a trial has taken longer than patience. Another call can then become the trial; this call continues and
+// giveUp ends the wait for a trial that takes longer than patience. Another call can then become the trial; this call continues and
 // keeps its slot.
 func (c *call) giveUp() {
 	c.system.mutex.Lock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// renewEarly is how long before its expiry a token is replaced, so that it does not expire in transit.
+// renewEarly is the time before its expiry at which a token is replaced, so that it does not expire in transit.
 const renewEarly = 30 * time.Second
 
 // Token is an access token. A zero Expiry means that it does not expire.
@@ -23,7 +23,7 @@ type Tokens struct {
 	// caller wait beyond its timeout.
 	turn    chan struct{}
 	current Token
-	// goodUntil is when the current token is replaced, or zero for a token that does not expire.
+	// goodUntil is the time at which the current token is replaced, or zero for a token that does not expire.
 	goodUntil time.Time
 }
 

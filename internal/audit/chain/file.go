@@ -42,7 +42,7 @@ type End struct {
 	Head Head `json:"head"`
 }
 
-// Writer writes a file. Its errors come from the underlying writer.
+// Writer writes the lines of an export. Its errors come from the underlying writer.
 type Writer struct {
 	encoder *json.Encoder
 	end     End
@@ -155,11 +155,15 @@ func (f *FileVerifier) Add(file io.Reader) error {
 	return nil
 }
 
-// begin checks the first line of a file.
+// begin checks the header of a file. repeated reports whether the file starts with the first record although another file preceded it.
 func (f *FileVerifier) begin(header Header) (repeated bool, err error) {
-	exported, err := time.Parse(timeLayout, header.ExportedAt)
-	if header.Format != format || err != nil {
+	if header.Format != format {
 		return false, fmt.Errorf("the file has the format %q, want %q", header.Format, format)
+	}
+
+	exported, err := time.Parse(timeLayout, header.ExportedAt)
+	if err != nil {
+		return false, fmt.Errorf("the header has an invalid time exportedAt: %w", err)
 	}
 
 	f.options.Now = exported

@@ -93,8 +93,8 @@ func (r *Record) content() string {
 	return digest(row.At, row.Action, row.InstanceID, row.OperationID, row.PredecessorID, row.Status, row.Account, r.Personal)
 }
 
-// keeps reports whether the row may have this end of the retention period. Releases that knew none for operations chained them without
-// one: these operations must not be removed, although the row has an end.
+// keeps reports whether the row may have this end of the retention period. Earlier releases chained operations without one. Such
+// operations must not be removed, even if their rows now have an end of the retention period.
 func (r *Record) keeps(until string) bool {
 	return until == r.KeepUntil || r.KeepUntil == "" && r.Source == SourceOperation
 }

@@ -55,9 +55,9 @@ func (p Problem) Text() string {
 	return text
 }
 
-// Erasure is an erasure that emptied rows of the chain.
+// Erasure describes a deletion of an account's personal data that emptied rows of the chain.
 type Erasure struct {
-	// EntryID is the ID of its entry in the audit log.
+	// EntryID is the ID of the erasure's entry in the audit log.
 	EntryID string `json:"entryID"`
 	At      string `json:"at,omitempty"`
 	By      string `json:"by,omitempty"`
@@ -111,8 +111,8 @@ type Verifier struct {
 	report  Report
 	now     string
 	last    Head
-	// broken is the position of the first record whose hash does not match, with the hash before it. Later records whose hashes
-	// match at this position were reordered.
+	// broken is the record before the first one whose hash does not match. If the hash of a later record matches this position, the
+	// records were reordered. index is the index of the problem in the report.
 	broken *Head
 	index  int
 	// erasures contains the audit entries of erasures by ID. emptied contains the rows that name an erasure.
@@ -173,7 +173,7 @@ func (v *Verifier) checkLink(record Record) {
 
 	switch {
 	case record.Number > wanted:
-		v.problem(record, Missing, fmt.Sprintf("the %d records from %d to %d before this one were removed", record.Number-wanted, wanted, record.Number-1))
+		v.problem(record, Missing, removedText(wanted, record.Number-1))
 	case record.Number < wanted:
 		v.problem(record, Reordered, "the record has the number of an earlier one")
 	case record.link(v.last.Hash, record.Number) != record.Hash:
@@ -191,6 +191,15 @@ func (v *Verifier) checkLink(record Record) {
 		v.report.Problems[v.index].Detail = fmt.Sprintf("record %d belongs to this position: records have swapped positions", record.Number)
 		v.broken = nil
 	}
+}
+
+// removedText describes the removal of the records with the numbers from first to last.
+func removedText(first, last int64) string {
+	if first == last {
+		return fmt.Sprintf("record %d before this one was removed", first)
+	}
+
+	return fmt.Sprintf("the %d records from %d to %d before this one were removed", last-first+1, first, last)
 }
 
 // checkRow compares the row of a record with its digests.
@@ -230,8 +239,8 @@ func (v *Verifier) checkRow(record Record) {
 	v.noteErasure(record)
 }
 
-// checkErased checks that an erasure, and nothing else, emptied the row. Finish compares the number of such rows with the entry
-// of the erasure.
+// checkErased checks that a row that names an erasure is empty, and counts the row. Finish compares the number of such rows with the
+// entry of the erasure.
 func (v *Verifier) checkErased(record Record) {
 	row := record.Row
 	v.report.Erased++
@@ -255,7 +264,7 @@ func (v *Verifier) checkErased(record Record) {
 		found.entries++
 	}
 
-	// Rows of other entries have the account of their instance or operation.
+	// An entry without an account belongs to the account of its instance or operation, which the chain does not contain.
 	if _, seen := found.accounts[row.Account]; !seen && (row.Account != "" || record.Source == SourceOperation) {
 		found.accounts[row.Account] = record
 	}
@@ -274,7 +283,7 @@ func (v *Verifier) noteErasure(record Record) {
 		} `json:"after"`
 	}
 
-	// If the entry contains no numbers, no row may be empty.
+	// If the entry contains no numbers, no row may name it.
 	_ = json.Unmarshal([]byte(record.Row.Entry), &entry)
 
 	v.erasures[record.ID] = erasureEntry{
@@ -283,7 +292,7 @@ func (v *Verifier) noteErasure(record Record) {
 	}
 }
 
-// AddUnchained verifies a row without a record.
+// AddUnchained adds a row without a record. The row is a problem if it is older than Options.MaxUnchained, and pending otherwise.
 func (v *Verifier) AddUnchained(row Unchained) {
 	v.pending[row.ID] = true
 
@@ -318,8 +327,8 @@ func (v *Verifier) Finish(head Head) Report {
 	return v.report
 }
 
-// Partial returns the result for the records so far. It omits the checks that need the whole chain: of its end, and of its
-// erasures.
+// Partial returns the result for the records so far. It omits the checks of the end and of the erasures, because they need the
+// whole chain.
 func (v *Verifier) Partial() Report {
 	v.report.Head, v.report.Valid = v.last, v.report.ProblemCount == 0
 
@@ -346,7 +355,7 @@ func (v *Verifier) checkErasures() {
 		erasure, known := v.erasures[id]
 		if !known {
 			if !v.pending[id] && v.options.After.Number == 0 {
-				v.problem(found.first, Changed, "the row refers to the erasure "+id+", of which there is no entry")
+				v.problem(found.first, Changed, "the row refers to the erasure "+id+", which has no entry")
 			}
 
 			erasure.EntryID = id
@@ -373,12 +382,13 @@ func (v *Verifier) checkExtent(erasure erasureEntry, found *emptied) {
 
 	if found.operations > erasure.operations || found.entries > erasure.entries {
 		v.problem(found.last, Changed,
-			fmt.Sprintf("%d operations and %d entries refer to the erasure %s, which emptied %d and %d: this or an earlier one was forged",
-				found.operations, found.entries, erasure.EntryID, erasure.operations, erasure.entries))
+			fmt.Sprintf("more rows refer to the erasure %s (operations: %d, entries: %d) than it emptied (operations: %d, entries: %d): "+
+				"the reference of this row or of an earlier one was forged",
+				erasure.EntryID, found.operations, found.entries, erasure.operations, erasure.entries))
 	}
 }
 
-// problem adds a problem to the report.
+// problem adds a problem to the report, which lists only the first maxProblems.
 func (v *Verifier) problem(record Record, problem, detail string) {
 	v.report.ProblemCount++
 

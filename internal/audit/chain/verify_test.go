@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,7 +88,8 @@ func TestDigestsAreStable(t *testing.T) {
 	}
 }
 
-// TestFileNamesTheFirstBrokenLine damages each record of a file. The verification names it, or reports a damaged file.
+// TestFileNamesTheFirstBrokenLine changes each record of a file, removes it, and cuts the file before it. The verification names a changed
+// record, and reports that the other files are incomplete.
 func TestFileNamesTheFirstBrokenLine(t *testing.T) {
 	records := recordsOf(20)
 	file := string(export(t, records, headOf(records)))
@@ -117,6 +119,32 @@ func TestFileNamesTheFirstBrokenLine(t *testing.T) {
 		if _, err := verifyFile(strings.NewReader(text), chain.Options{}); !errors.Is(err, chain.ErrIncomplete) {
 			t.Errorf("cut before record %d: want an incomplete file, got %v", number, err)
 		}
+	}
+}
+
+func TestRemovedRecords(t *testing.T) {
+	for after, want := range map[int]string{
+		3: "record 3 before this one was removed",
+		5: "the 3 records from 3 to 5 before this one were removed",
+	} {
+		records := recordsOf(6)
+		verifier := chain.NewVerifier(chain.Options{Now: now})
+
+		for _, record := range slices.Concat(records[:2], records[after:]) {
+			verifier.Add(record)
+		}
+
+		if report := verifier.Finish(chain.Head{}); len(report.Problems) != 1 || report.Problems[0].Detail != want {
+			t.Errorf("want the problem %q, got %+v", want, report.Problems)
+		}
+	}
+}
+
+func TestInvalidExportTime(t *testing.T) {
+	const header = `{"header":{"format":"environment-broker audit chain 1","exportedAt":"today"}}`
+
+	if _, err := verifyFile(strings.NewReader(header), chain.Options{}); err == nil || !strings.Contains(err.Error(), "exportedAt") {
+		t.Errorf("want an error about exportedAt, got %v", err)
 	}
 }
 

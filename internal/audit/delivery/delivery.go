@@ -34,15 +34,15 @@ type Config struct {
 // DefaultConfig returns the defaults, with the delivery turned off.
 func DefaultConfig() Config { return Config{Timeout: defaultTimeout} }
 
-// Check returns an error about the URL or the token, which callers prefix with the variable. It does not quote the URL, which may
-// contain a password.
+// Check returns an error about the URL, the token or the timeout. Callers prefix it with the variable of the URL. It does not quote
+// the URL, which may contain a password.
 func (c Config) Check() error {
 	if c.URL == "" {
 		return nil
 	}
 
 	if c.Timeout <= 0 {
-		return errors.New("the timeout must be positive")
+		return errors.New("the timeout (APP_AUDIT_DELIVERY_TIMEOUT) must be positive")
 	}
 
 	target, err := url.Parse(c.URL)
@@ -55,7 +55,7 @@ func (c Config) Check() error {
 		return nil
 	case schemeSyslog, schemeSyslogTLS:
 		if target.Port() == "" || target.Path != "" || c.Token != "" {
-			return errors.New("the URL of a syslog server has a port and no path, and needs no token")
+			return errors.New("the URL of a syslog server must have a port and no path, and the token (APP_AUDIT_DELIVERY_TOKEN) must be empty")
 		}
 
 		return nil
@@ -110,7 +110,8 @@ type Message struct {
 	Hash   string `json:"hash"`
 	Source string `json:"source"`
 	ID     string `json:"id"`
-	// Entry is absent if the row was removed or emptied before the delivery. The other fields equal those of chain.Row.
+	// At and the fields below equal those of chain.Row. They are absent if the row was removed before the delivery. Entry is also
+	// absent if the row was emptied, and for an operation that the service itself started.
 	At          string          `json:"at,omitempty"`
 	Action      string          `json:"action,omitempty"`
 	InstanceID  string          `json:"instanceID,omitempty"`

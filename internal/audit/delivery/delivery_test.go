@@ -252,7 +252,7 @@ func TestSyslogServerThatFails(t *testing.T) {
 	}
 }
 
-// TestSilentCollectors checks that a canceled delivery ends, and one whose collector does not respond within the timeout.
+// TestSilentCollectors checks that a delivery ends when it is canceled, and when the collector does not respond within the timeout.
 func TestSilentCollectors(t *testing.T) {
 	listener := listen(t)
 	t.Cleanup(func() { _ = listener.Close() })
@@ -272,8 +272,8 @@ func TestSilentCollectors(t *testing.T) {
 	}
 }
 
-// TestSyslogOverUDPIsRejected checks that a service with such a URL does not start, and that the error names the alternatives. Nothing
-// confirms a datagram, so entries could get lost although they count as delivered.
+// TestSyslogOverUDPIsRejected checks that a UDP URL is an error, which names the alternatives. Nothing confirms a datagram, so entries
+// could get lost although they count as delivered.
 func TestSyslogOverUDPIsRejected(t *testing.T) {
 	for _, url := range []string{"udp://host:514", "syslog+udp://host:514"} {
 		config := delivery.Config{URL: url, Timeout: time.Minute}

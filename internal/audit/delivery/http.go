@@ -67,7 +67,7 @@ func (c *httpCollector) Send(ctx context.Context, records []chain.Record) error 
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxResponse)) // the status decides
 
 	if response.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("the audit collector responds %d", response.StatusCode)
+		return fmt.Errorf("the audit collector returned HTTP status %d", response.StatusCode)
 	}
 
 	return nil

@@ -90,14 +90,14 @@ func (w *work) applyPart(ctx context.Context, part Part, entry *entry, skip bool
 	return w.apply(ctx, content.objects, known)
 }
 
-// intend stores the names of a component's objects before any of them is applied. It also writes if the inventory already
+// intend stores the names of a part's objects before any of them is applied. It also writes if the inventory already
 // contains them: the write fails if another replica has changed the inventory, which stops a replica that has lost its lease.
 func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
 	entry.intend(refs)
 	return w.store(ctx)
 }
 
-// apply applies the objects of a component in two waves. The first wave contains the objects that others depend on: namespaces,
+// apply applies the objects of a part in two waves. The first wave contains the objects that others depend on: namespaces,
 // definitions of kinds, cluster roles and classes. The second wave starts when all of these are ready. If an object is not ready yet,
 // waiting names it. known is the comparison of all objects, or nil. It is no longer valid for the second wave if the first wave changes
 // something, because a new definition of a kind can change the result for its objects.
@@ -237,7 +237,8 @@ func (w *work) differs(ctx context.Context, object, present *unstructured.Unstru
 }
 
 // dryRun returns the result of a dry run of applying the object. An object that the owner must not apply is an error. The UID of present
-// is empty if the object does not exist.
+// is empty if the object does not exist. dryRun first removes fields from object that must not be applied: see dropInvalidCABundle and
+// leaveReplicas.
 func (w *work) dryRun(ctx context.Context, object, present *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	dropInvalidCABundle(object)
 

@@ -18,7 +18,7 @@ type Progress struct {
 
 // Content contains the objects that an owner wants to have on a cluster, and rules for their installation.
 type Content struct {
-	// Parts are applied in this order. All of them are checked before the first one is applied.
+	// Parts are applied in this order.
 	Parts []Part
 	// Check is called before anything is applied, and may be nil. Its error ends the call.
 	Check func(ctx context.Context) error

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// earlierInventory is what the Provisioner stored before BundleDeployments had inventories too.
+// earlierInventory is an inventory of a Provisioner release in which only runtimes had inventories.
 const earlierInventory = `{"cluster":"here","runtime":"runtime-1","entries":[
   {"name":"","objects":[{"group":"apiextensions.k8s.io","version":"v1","kind":"CustomResourceDefinition","name":"things.example.com"}]},
   {"name":"essentials","objects":[{"version":"v1","kind":"ConfigMap","namespace":"kyma-system","name":"settings"}],

@@ -13,7 +13,8 @@ import (
 )
 
 // explain converts an error to a failure.Error whose text starts with where. An error that already is a failure.Error keeps its
-// text. Only the rejection of an object is permanent: while a cluster or its webhooks start, any other error may be temporary.
+// text. Only collisions and rejections of objects are
+// permanent: while a cluster or its webhooks start, any other error may be temporary.
 // Texts from the cluster may quote values of the part, so explain masks secret values, and replaces the cause with its masked
 // text.
 func (w *work) explain(err error, where string, part Part) error {

@@ -14,7 +14,7 @@ import (
 )
 
 // health checks the objects in order and describes the first object that is not ready. waiting is "" if all are ready. missing
-// reports that an object does not exist, so the component must be applied again. A failed Job is an error, because a Job does
+// reports that an object does not exist, so the part must be applied again. A failed Job is an error, because a Job does
 // not recover; other failing objects may recover.
 func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing bool, err error) {
 	for _, ref := range refs {

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// watchTime is how long a watch lasts before the API server ends it and the next one begins. watchGrace is how much longer the client
-	// waits for that.
+	// watchTime is the longest time after which the API server ends a watch and the next one begins. The shortest one is half of it.
+	// watchGrace is how much longer the client waits for the end.
 	watchTime  = 8 * time.Minute
 	watchGrace = time.Minute
 	// listTimeout limits the duration of a list with all its pages. watchPage is the number of objects in a page.
@@ -49,8 +49,8 @@ type kindWatch struct {
 	kind    ref // without a name
 	// total is the number of records of the cluster.
 	total *atomic.Int64
-	// changed is called with the names of BundleDeployments if one of their objects has changed. lost is called when the records become
-	// invalid, and found when they become valid again.
+	// changed is called with the names of BundleDeployments if one of their objects has changed. state is called when the records become
+	// valid or invalid.
 	changed func(owners ...string)
 	state   func()
 	stop    context.CancelFunc
@@ -159,7 +159,7 @@ func (k *kindWatch) list(ctx context.Context) (version string, err error) {
 	return version, k.replace(records, number(version))
 }
 
-// replace replaces all records, and reports those that differ.
+// replace replaces all records, and calls changed with the owners of the objects whose records differ.
 func (k *kindWatch) replace(records map[client.ObjectKey]record, version uint64) error {
 	k.mutex.Lock()
 
@@ -249,7 +249,7 @@ func (k *kindWatch) watchOnce(ctx context.Context, version string) (string, erro
 	return version, nil
 }
 
-// observe records an event.
+// observe updates the records for an event, and calls changed if the change is relevant.
 func (k *kindWatch) observe(event watch.Event, version uint64) error {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

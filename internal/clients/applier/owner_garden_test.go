@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// TestCollision verifies that an owner changes no object that somebody else has installed, and installs it when it is free.
+// TestCollision verifies that an owner does not change an object that somebody else has installed, and installs the object once it is free.
 func TestCollision(t *testing.T) {
 	f := newFixture(t)
 	first, second, runtime := applier.BundleDeployment("first"), applier.BundleDeployment("second"), applier.Runtime("r-"+f.namespace)
@@ -69,7 +69,7 @@ func TestNamespaceOfSomebodyElse(t *testing.T) {
 	f.apply(applier.Runtime("r-"+f.namespace), text)
 }
 
-// TestTamperedObject verifies that an object is repaired after its labels, its content or the object itself are gone.
+// TestTamperedObject verifies that an object is repaired after somebody has removed its labels, changed its content or deleted it.
 func TestTamperedObject(t *testing.T) {
 	f := newFixture(t)
 	owner := applier.BundleDeployment("tampered-" + f.namespace)
@@ -113,7 +113,7 @@ func TestTamperedObject(t *testing.T) {
 	f.remove(owner)
 }
 
-// TestScaledReplicas verifies that an apply keeps the number of replicas that a HorizontalPodAutoscaler has set, and no other one.
+// TestScaledReplicas verifies that an apply keeps the number of replicas that a HorizontalPodAutoscaler has set, but no other number.
 func TestScaledReplicas(t *testing.T) {
 	f := newFixture(t)
 	manifest := func(name string, replicas int32, image string) string {
@@ -131,7 +131,7 @@ func TestScaledReplicas(t *testing.T) {
 	for name, row := range map[string]struct {
 		reason string
 		change func(*appsv1.Deployment) error
-		// repaired and upgraded are the numbers after 2, and then 3 replicas are applied.
+		// repaired is the number of replicas after an apply with 2 replicas, and upgraded the number after a later one with 3.
 		repaired, upgraded int32
 	}{
 		"autoscaler": {"a HorizontalPodAutoscaler has set the number", scale("kube-controller-manager"), 7, 7},
@@ -258,7 +258,7 @@ func TestStrayObject(t *testing.T) {
 	f.remove(owner)
 }
 
-// TestMistypedField verifies that a field of a wrong type is a permanent error: the API server reports an internal one.
+// TestMistypedField verifies that a field of a wrong type is a permanent error, although the API server reports an internal error.
 func TestMistypedField(t *testing.T) {
 	f := newFixture(t)
 

@@ -36,7 +36,10 @@ func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown
 		namespaced, err := w.namespaced(object, defined)
 		switch {
 		case meta.IsNoMatchError(err):
-			return prepared{}, fmt.Sprintf("the cluster does not serve the kind %s yet", object.GroupVersionKind()), nil
+			kind := object.GroupVersionKind()
+
+			return prepared{}, fmt.Sprintf("the cluster does not serve the kind %s of %s (yet): check that its CustomResourceDefinition is "+
+				"installed and that the apiVersion is correct", kind.Kind, kind.GroupVersion()), nil
 		case err != nil:
 			return prepared{}, "", err
 		case !namespaced:
@@ -101,7 +104,7 @@ func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.
 
 // ownNamespace returns the namespace for a part whose objects do not contain it. there reports whether this owner
 // has already created the namespace. Such a namespace must not be applied again, because another part may have set its
-// fields. If the namespace belongs to another owner, own is nil.
+// fields. If the namespace exists without the labels of the owner, own is nil.
 func (w *work) ownNamespace(ctx context.Context, name string) (own *unstructured.Unstructured, there bool, err error) {
 	own = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},

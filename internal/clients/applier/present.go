@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// listFrom is the number of objects of one kind and namespace from which on they are listed instead of read one by one.
+	// listFrom is the minimum number of objects of one kind and namespace that are listed instead of read one by one.
 	listFrom = 4
 	// listPage is the maximum number of objects in one response.
 	listPage = 100

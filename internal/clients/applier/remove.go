@@ -92,8 +92,8 @@ func (a *Applier) Remove(ctx context.Context, cluster *Cluster, owner Owner) (Pr
 	return a.call(ctx, cluster, owner, func(work *work) (Progress, error) { return a.uninstall(ctx, work) })
 }
 
-// RemoveUnused removes the objects of the owner, like an Apply with no parts. It keeps CustomResourceDefinitions and namespaces that other
-// owners still use. The inventory lists them.
+// RemoveUnused removes the objects of the owner, like an Apply with no parts. It keeps CustomResourceDefinitions that still have
+// objects, and namespaces with objects of other owners. The inventory then lists them.
 func (a *Applier) RemoveUnused(ctx context.Context, cluster *Cluster, owner Owner) (Progress, error) {
 	return a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
 		progress, err := a.apply(ctx, work, Content{Installed: nothingInstalled})
@@ -108,7 +108,7 @@ func (a *Applier) RemoveUnused(ctx context.Context, cluster *Cluster, owner Owne
 	})
 }
 
-// Installed reports whether the cluster has an inventory of the owner.
+// Installed reports whether the cluster has an inventory of the owner with at least one entry.
 func (a *Applier) Installed(ctx context.Context, cluster *Cluster, owner Owner) (installed bool, err error) {
 	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
 		installed = len(work.inventory.Entries) > 0

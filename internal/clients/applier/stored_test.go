@@ -139,7 +139,6 @@ func TestConcurrentSavesConflict(t *testing.T) {
 	}
 }
 
-// packed compresses a text in the same way as an inventory.
 // TestConcurrentDrop verifies that an inventory that has changed since it was read is not removed.
 func TestConcurrentDrop(t *testing.T) {
 	cluster := newCluster("cluster")
@@ -157,6 +156,7 @@ func TestConcurrentDrop(t *testing.T) {
 	}
 }
 
+// packed compresses a text in the same way as an inventory.
 func packed(t *testing.T, text string) []byte {
 	t.Helper()
 	buffer := &bytes.Buffer{}

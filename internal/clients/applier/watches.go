@@ -154,7 +154,7 @@ func (w *Watches) following(on *watchedCluster, kind ref) (owners []string) {
 	return owners
 }
 
-// stopUnused stops the watches of kinds of which no BundleDeployment has objects.
+// stopUnused stops the watches of the kinds that no BundleDeployment uses.
 func (c *watchedCluster) stopUnused() {
 	used := map[ref]bool{}
 

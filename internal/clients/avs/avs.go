@@ -31,7 +31,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 	})}
 }
 
-// Probe reports whether AvS responds.
+// Probe returns an error unless AvS responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.api) }
 
 // CreateInternal creates the internal evaluation of the cluster and returns its ID. Each call creates another one.
@@ -54,7 +54,7 @@ func (c *Client) CreateExternal(ctx context.Context, cluster Cluster) (id string
 	return c.create(ctx, definition)
 }
 
-// Find returns the evaluation.
+// Find returns the evaluation. If it does not exist, the error is of kind failure.NotFound.
 func (c *Client) Find(ctx context.Context, id string) (Evaluation, error) {
 	var found Evaluation
 

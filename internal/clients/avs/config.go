@@ -39,7 +39,7 @@ type Tester struct {
 
 // Trial contains the settings of internal evaluations for the plans trial and free. They apply only if all of them are set.
 type Trial struct {
-	AccessID int64 `env:"INTERNAL_TESTER_ACCESS_ID" help:"ID of the access of the tester for plans trial and free; unless this ID and the two following are set, these plans use those of the other plans"`
+	AccessID int64 `env:"INTERNAL_TESTER_ACCESS_ID" help:"ID of the access of the tester for plans trial and free; unless this ID, APP_AVS_TRIAL_GROUP_ID and APP_AVS_TRIAL_PARENT_ID are set, these plans use the settings of the other plans"`
 	GroupID  int64 `env:"GROUP_ID"                  help:"ID of the group for plans trial and free"`
 	ParentID int64 `env:"PARENT_ID"                 help:"ID of the evaluation to which the evaluations of plans trial and free belong"`
 }

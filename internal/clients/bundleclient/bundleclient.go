@@ -27,7 +27,7 @@ import (
 const (
 	// callTimeout limits each call.
 	callTimeout = 10 * time.Second
-	// maxBytes limits a response. Kubernetes limits an object to 1.5 MiB or so, and a BundleDeployment with its history is below 300 KiB.
+	// maxBytes limits a response. Kubernetes limits an object to about 1.5 MiB, and a BundleDeployment with its history is below 300 KiB.
 	maxBytes = 32 << 20
 	// maxBundles is the maximum number of Bundles of a BundleDeployment that a call returns.
 	maxBundles = 50
@@ -39,8 +39,8 @@ const (
 // LabelRuntime is the label with which the Provisioner names the runtime of a BundleDeployment.
 const LabelRuntime = "provisioner.environment-broker.io/runtime"
 
-// Client reads the objects. It reads the kubeconfig at every call, so that a rotated one is used at once. It is safe for concurrent use. Errors are of
-// package failure, and never quote a response.
+// Client reads Bundles and BundleDeployments. It reads the kubeconfig for each call, so that a rotated one is used at once. It is safe
+// for concurrent use. Errors are of package failure, and never quote a response.
 type Client struct {
 	// KubeconfigPath is the file with the kubeconfig. Its user needs the verbs get and list for both kinds.
 	KubeconfigPath string
@@ -65,7 +65,7 @@ type Page struct {
 	Continue string
 }
 
-// Deployments returns a page of BundleDeployments. The error is of kind Invalid if the query is, or if the page has expired.
+// Deployments returns a page of BundleDeployments. The error is of kind Invalid if the query is invalid or the page has expired.
 func (c *Client) Deployments(ctx context.Context, query Query) (Page, error) {
 	selector := ""
 

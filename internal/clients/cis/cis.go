@@ -94,7 +94,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 	})}
 }
 
-// Probe reports whether CIS responds.
+// Probe returns an error unless CIS responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.config.URL) }
 
 // Event is the deletion of a subaccount. The time is zero in version 1.0.
@@ -115,7 +115,7 @@ type page struct {
 
 // DeletedSubaccounts returns the deletions of subaccounts since the given time, newest first. It starts with the newest events,
 // so that it need not read the whole history. Events that arrive during the read move others to later pages: some may be returned
-// twice, but none is missing.
+// twice, but none is missing. In version 1.0, DeletedSubaccounts returns all deletions; see deletedInVersion1.
 func (c *Client) DeletedSubaccounts(ctx context.Context, since time.Time) ([]Event, error) {
 	if c.config.Version == Version1 {
 		return c.deletedInVersion1(ctx)

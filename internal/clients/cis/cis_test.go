@@ -29,7 +29,7 @@ func newClient(t *testing.T) (*fakecis.CIS, *cis.Client) {
 	return simulated, cis.New(config, http.DefaultTransport)
 }
 
-// TestPages reads events of several pages. It ends without events, and reads no page older than the time.
+// TestPages reads several pages of events. Without events, the result is empty. A read ends with the page that contains older events.
 func TestPages(t *testing.T) {
 	simulated, client := newClient(t)
 

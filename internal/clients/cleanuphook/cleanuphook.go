@@ -108,7 +108,7 @@ func New(config Config, namespace string, transport http.RoundTripper) *Hook {
 	return &Hook{url: config.URL, namespace: namespace, rest: restclient.New(options)}
 }
 
-// Probe reports whether the hook responds.
+// Probe returns an error unless the hook responds.
 func (h *Hook) Probe(ctx context.Context) error { return h.rest.Probe(ctx, h.url) }
 
 // Clean asks the hook to empty the account, and returns the progress. Repeated calls query the progress.

@@ -18,7 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 )
 
-// probeTimeout bounds a session with a runtime. A session is either a probe or the creation or removal of an account.
+// probeTimeout bounds a session with a runtime. A session consists of the requests of one action, such as a probe or the removal of
+// service instances.
 const probeTimeout = 15 * time.Second
 
 // Kubeconfigs issues admin kubeconfigs; *provisionerclient.Client implements it. Errors carry a failure.Kind. The kind is Waiting
@@ -220,7 +221,7 @@ func restConfig(parsed *clientcmdapi.Config) (*rest.Config, error) {
 
 	config, err := clientcmd.NewNonInteractiveClientConfig(*parsed, parsed.CurrentContext, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 	if err != nil {
-		return nil, unusable("it is incomplete")
+		return nil, unusable("its current context is missing or incomplete")
 	}
 
 	config.Timeout = probeTimeout

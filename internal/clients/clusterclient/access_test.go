@@ -183,9 +183,9 @@ func TestRejectedKubeconfigs(t *testing.T) {
 				c.Clusters["other"] = &clientcmdapi.Cluster{Server: "https://other", CertificateAuthority: token}
 			}, "it refers to files",
 		},
-		"no context": {"no defaults are assumed", func(c *clientcmdapi.Config) { c.CurrentContext = "" }, "it is incomplete"},
-		"no server":  {"no defaults are assumed", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "" }, "it is incomplete"},
-		"no cluster": {"no defaults are assumed", func(c *clientcmdapi.Config) { c.Clusters = nil }, "it is incomplete"},
+		"no context": {"no defaults are assumed", func(c *clientcmdapi.Config) { c.CurrentContext = "" }, "its current context is missing or incomplete"},
+		"no server":  {"no defaults are assumed", func(c *clientcmdapi.Config) { c.Clusters["runtime"].Server = "" }, "its current context is missing or incomplete"},
+		"no cluster": {"no defaults are assumed", func(c *clientcmdapi.Config) { c.Clusters = nil }, "its current context is missing or incomplete"},
 	}
 
 	for name, c := range cases {

@@ -43,8 +43,8 @@ const (
 	roleBindings    = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 )
 
-// Grant creates the missing objects of the binding's account and issues a token for the account. A repeated call issues another
-// token; earlier tokens stay valid until they expire. ExpiresAt is the actual expiry of the token, because the runtime may grant
+// Grant creates the ServiceAccount and the ClusterRoleBinding of the binding if they are missing, and issues a token. A repeated call
+// issues another token; earlier tokens stay valid until they expire. ExpiresAt is the actual expiry of the token, because the runtime may grant
 // a shorter lifetime than requested.
 func (a Access) Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error) {
 	return withAccount(ctx, a, instance, binding, func(ctx context.Context, config *rest.Config, account account) (environment.Access, error) {
@@ -61,8 +61,8 @@ func (a Access) Grant(ctx context.Context, instance environment.Instance, bindin
 	})
 }
 
-// Revoke removes the account of the binding; a missing account is not an error. The account's tokens stop working within ten
-// seconds, because API servers cache the authentication of a token for that long.
+// Revoke removes the ServiceAccount and the ClusterRoleBinding of the binding. Missing objects are not an error. The tokens stop
+// working within ten seconds, because API servers cache the authentication of a token for that long.
 func (a Access) Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error {
 	_, err := withAccount(ctx, a, instance, binding, func(ctx context.Context, _ *rest.Config, account account) (struct{}, error) {
 		return struct{}{}, actionError(account.remove(ctx), "remove the account of the binding")
@@ -74,7 +74,7 @@ func (a Access) Revoke(ctx context.Context, instance environment.Instance, bindi
 // maxAccounts limits the number of accounts that Accounts returns.
 const maxAccounts = 500
 
-// Accounts returns the names of the accounts of bindings in the instance's runtime. It reads at most maxAccounts ServiceAccounts
+// Accounts returns the names of the ServiceAccounts of bindings in the instance's runtime. It reads at most maxAccounts ServiceAccounts
 // with the broker's label.
 func (a Access) Accounts(ctx context.Context, instance environment.Instance) ([]string, error) {
 	return withAccount(ctx, a, instance, environment.Binding{}, func(ctx context.Context, _ *rest.Config, session account) ([]string, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// codecs encodes and decodes the API groups of an account. It contains no others, because the typed clients of client-go would link all
+// codecs encodes and decodes the API groups that this package uses. It contains no others, because the typed clients of client-go would link all
 // Kubernetes types into the broker. Registering the kinds takes longer than a request, so all sessions share the result.
 var codecs = sync.OnceValue(func() runtime.NegotiatedSerializer { //nolint:gochecknoglobals // never changes
 	scheme := runtime.NewScheme()

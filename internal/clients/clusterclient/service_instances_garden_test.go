@@ -73,7 +73,7 @@ func (s *apiServer) operate() {
 	}
 }
 
-// wantLeft calls RemoveServiceInstances once.
+// wantLeft calls RemoveServiceInstances once and compares the number of remaining objects.
 func (s *apiServer) wantLeft(reason string, abandon bool, want int) {
 	s.Helper()
 

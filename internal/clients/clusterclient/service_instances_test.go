@@ -144,7 +144,7 @@ func TestRemoveServiceInstances(t *testing.T) {
 	}
 }
 
-// TestServiceInstanceFaults checks what a fault of the runtime shows during the removal of service instances.
+// TestServiceInstanceFaults checks the error of the removal of service instances for each fault of the runtime.
 //
 //faults:table btp.md#errors
 func TestServiceInstanceFaults(t *testing.T) {

@@ -43,7 +43,7 @@ func (s *apiServer) wantCredentials(reason string, want map[string]string) *core
 	return found
 }
 
-// testServiceManagerSecret checks what ApplyServiceManager keeps and overwrites when other clients have changed the Secret.
+// testServiceManagerSecret checks which values ApplyServiceManager keeps and which it overwrites if other clients have changed the Secret.
 func testServiceManagerSecret(s *apiServer) {
 	want := map[string]string{
 		"clientid": "id-" + sensitive, "clientsecret": "secret-" + sensitive, "sm_url": "https://sm.example.com",
@@ -117,7 +117,7 @@ func testConflict(s *apiServer, want map[string]string) {
 	}
 }
 
-// testUnchangeableSecret checks that a Secret that the API server refuses to change is an error that does not pass.
+// testUnchangeableSecret checks that the error is permanent if the API server refuses to change the Secret.
 func testUnchangeableSecret(s *apiServer) {
 	frozen := s.credentials()
 	frozen.Data["clientid"], frozen.Immutable = []byte("other"), new(true)

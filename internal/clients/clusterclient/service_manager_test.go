@@ -122,8 +122,8 @@ func TestApplyServiceManager(t *testing.T) {
 	}
 }
 
-// runtimeFault is a fault of an API server. status is that of the response; 0 is a response without JSON, slow a request without a response,
-// and broken one whose connection breaks.
+// runtimeFault is a fault of an API server. status is the status of the response; 0 stands for a response without JSON, slow for no
+// response, and broken for a broken connection.
 type runtimeFault struct {
 	method string
 	// times is the number of requests with the method that fail; always means all.
@@ -212,7 +212,7 @@ func newBrokenRuntime(t *testing.T, fault runtimeFault) (*brokenRuntime, secret.
 	return runtime, written(t, kubeconfig(server))
 }
 
-// away returns the kubeconfig of an API server that does not exist any more.
+// away returns the kubeconfig of an API server that no longer exists.
 func away(t *testing.T) secret.String {
 	t.Helper()
 
@@ -222,8 +222,8 @@ func away(t *testing.T) secret.String {
 	return written(t, kubeconfig(server))
 }
 
-// TestServiceManagerFaults checks what a fault of the runtime shows, and whether the step that writes the credentials is repeated. The stage
-// decides when: see TestRepeatedStages of package provisioning.
+// TestServiceManagerFaults checks the error of each fault of the runtime, and whether the step that writes the credentials is repeated. The
+// stage decides when: see TestRepeatedStages of package provisioning.
 //
 //faults:table btp.md#errors
 func TestServiceManagerFaults(t *testing.T) {
@@ -311,8 +311,8 @@ func TestServiceManagerFaults(t *testing.T) {
 	}
 }
 
-// TestRepairServiceManager checks that a Secret with the values of the instance is only read, and that any other one is written with its
-// cluster ID, after begin.
+// TestRepairServiceManager checks that a Secret with the values of the instance is only read, and that any other Secret is overwritten
+// after begin was called, but keeps its cluster ID.
 //
 //faults:row btp.md#drift has the values of the instance
 //faults:row btp.md#drift has other values, or no Secret

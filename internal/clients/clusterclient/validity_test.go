@@ -41,7 +41,7 @@ func TestValidity(t *testing.T) {
 	}
 }
 
-// FuzzValidity checks that a kubeconfig of any form has a validity or none.
+// FuzzValidity checks that Validity returns either both times or neither, for any text.
 func FuzzValidity(f *testing.F) {
 	f.Add("{current-context: c, contexts: [{name: c, context: {user: u}}], users: [{name: u, user: {client-certificate-data: YQ==}}]}")
 	f.Add("- 1")

@@ -116,7 +116,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 	})}
 }
 
-// Probe reports whether EDP responds.
+// Probe returns an error unless EDP responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.config.AdminURL) }
 
 // Register creates the data tenant and its metadata. It keeps objects that exist, from another instance or an earlier attempt.

@@ -100,8 +100,8 @@ func TestSecretBindings(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTheAPIServer has cases for the responses of the API server; TestAccountThatIsLost and TestAccountThatChanges of package accountpool have
-// those for a missing and a changed account.
+// TestErrorsOfTheAPIServer covers the error responses of the API server. TestAccountThatIsLost and TestAccountThatChanges of package
+// accountpool cover a missing and a changed account.
 //
 //faults:table account-pool.md#gardener
 func TestErrorsOfTheAPIServer(t *testing.T) {

@@ -127,8 +127,8 @@ func connect(config *rest.Config, options Options) (rest.Interface, error) {
 	return api, failure.While(err, "creating a client of Gardener")
 }
 
-// Probe lists a single account, which tests the connection, the credentials and the permissions. The circuit breaker calls it to
-// detect recovery.
+// Probe lists a single account, which tests the connection, the credentials and the permissions. upstream.Recovery calls it
+// during an outage.
 func (c *Client) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

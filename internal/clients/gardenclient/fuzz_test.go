@@ -22,7 +22,7 @@ func (f fixed) RoundTrip(request *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// FuzzObjects checks that every response of an API server is either read or leads to a transient error.
+// FuzzObjects checks that every response of an API server is either decoded or a transient error.
 func FuzzObjects(f *testing.F) {
 	for _, seed := range []string{
 		`{"metadata": {"name": "a", "labels": {"hyperscalerType": "aws", "dirty": "true"}, "resourceVersion": "1"}}`,

@@ -81,7 +81,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 	})}
 }
 
-// Probe reports whether IAS responds.
+// Probe returns an error unless IAS responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.url) }
 
 // Remove removes the service provider of the instance's Grafana. It succeeds if there is none.

@@ -21,7 +21,7 @@ const (
 	contentMerge = "application/merge-patch+json"
 	// keyKubeconfig is the key of the kubeconfig in the Secret.
 	keyKubeconfig = "config"
-	// annotationExpiry is when the kubeconfig in the Secret expires. The annotation is missing if the expiry is unknown.
+	// annotationExpiry is the annotation with the expiry of the kubeconfig in the Secret. It is missing if the expiry is unknown.
 	annotationExpiry = "environment-broker.io/kubeconfig-expires-at"
 	// host is the host in the URLs of requests. The transport replaces it with the host of the control plane.
 	host = "http://control-plane"

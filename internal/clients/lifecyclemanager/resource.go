@@ -219,7 +219,7 @@ func labelsOf(instance environment.Instance, kymaName string) map[string]string 
 	return labels
 }
 
-// secretObject returns the Secret with the kubeconfig. No error quotes the kubeconfig.
+// secretObject returns the Secret with the content, the labels of the objects and the annotations.
 func (o Objects) secretObject(content map[string][]byte, annotations map[string]string) *corev1.Secret {
 	secret := &corev1.Secret{Data: content, Type: corev1.SecretTypeOpaque}
 	secret.APIVersion, secret.Kind = "v1", "Secret"

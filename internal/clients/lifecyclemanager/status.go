@@ -27,7 +27,7 @@ const (
 // Status is the status of a Kyma resource.
 type Status struct {
 	State State
-	// Current reports whether the state includes the newest change of the resource.
+	// Current reports whether the state includes the latest change of the resource.
 	Current bool
 	// Report names the modules that are not ready, with the messages of Lifecycle Manager. It is for operators.
 	Report string
@@ -38,7 +38,7 @@ func (s Status) Done() bool {
 	return s.Current && (s.State == Ready || s.State == Warning || s.State == Unmanaged)
 }
 
-// Describe returns the state for operators, such as "Error: module eventing is in state Error: …".
+// Describe returns the state for operators, such as "Lifecycle Manager reports the state Error: module eventing is in state Error: …".
 func (s Status) Describe() string {
 	text := "Lifecycle Manager has not reported a state yet"
 

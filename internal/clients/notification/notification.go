@@ -76,7 +76,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 	return &Client{url: strings.TrimSuffix(config.URL, "/"), rest: restclient.New(options)}
 }
 
-// Probe reports whether the service responds.
+// Probe returns an error unless the service responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.url) }
 
 // Create creates an event. It succeeds if the event already exists, because an earlier call may have created it.
@@ -126,7 +126,7 @@ type Message struct {
 	InstanceID string
 	Type       Type
 	Action     Action
-	// At is when the maintenance has begun or ended.
+	// At is the start of the maintenance or, for ActionFinish, its end. ActionCancel ignores it.
 	At time.Time
 }
 

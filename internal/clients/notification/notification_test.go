@@ -31,7 +31,7 @@ func start(t *testing.T) (*fakenotification.Service, string) {
 	return simulated, server.URL
 }
 
-// message returns a message about the event. The time is not in UTC, but the service must get it in UTC.
+// message returns a message about event upgrade-1. Its time is in UTC+1, because the client must convert it to UTC.
 func message(action notification.Action, minute int) notification.Message {
 	return notification.Message{
 		EventID: "upgrade-1", InstanceID: "instance-1", Type: notification.Kyma, Action: action,
@@ -117,7 +117,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 	server := httptest.NewTLSServer(fakenotification.New())
 	t.Cleanup(server.Close)
 
-	// A transport of its own, because the default one of another test may trust the server.
+	// Use a separate transport: another test may have made the default transport trust the server.
 	err := notification.New(config(server.URL), &http.Transport{}).Send(t.Context(), message(notification.ActionCreate, 1))
 	if !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("a server with an unknown certificate: %v", err)

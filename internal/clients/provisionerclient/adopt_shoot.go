@@ -23,7 +23,7 @@ type ShootAdoption struct {
 	DryRun     bool
 }
 
-// AdoptedShoot is a Shoot that was adopted, or would be.
+// AdoptedShoot is a Shoot that was adopted or, after a dry run, would be.
 type AdoptedShoot struct {
 	Adopted
 

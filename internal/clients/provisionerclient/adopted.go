@@ -20,7 +20,7 @@ type Adopted struct {
 	Cluster environment.Cluster
 }
 
-// Adopted returns a runtime with its cluster.
+// Adopted returns the fields of a runtime that an instance needs to take it over.
 func (c *Client) Adopted(ctx context.Context, tenant, runtimeID string) (Adopted, error) {
 	call := c.call("describe the runtime", Caller{Tenant: tenant})
 

@@ -85,8 +85,7 @@ func New(options Options) (*Client, error) {
 	return &Client{options: options, wrapped: &wrapped}, nil
 }
 
-// Probe sends a query that every GraphQL server supports. upstream.Recovery calls Probe while the circuit
-// breaker is open.
+// Probe sends a query that every GraphQL server supports. upstream.Recovery calls Probe during an outage.
 func (c *Client) Probe(ctx context.Context) error {
 	var answer struct{}
 

@@ -15,7 +15,7 @@ type Cluster struct {
 	Name, Seed, Region string
 }
 
-// Cluster returns the cluster of the runtime.
+// Cluster returns the name, the seed and the region of the runtime's Shoot.
 func (c *Client) Cluster(ctx context.Context, tenant, runtimeID string) (Cluster, error) {
 	call := c.call("describe the runtime", Caller{Tenant: tenant})
 

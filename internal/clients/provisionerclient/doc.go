@@ -1,4 +1,4 @@
-// Package provisionerclient calls a Provisioner over GraphQL: either ours or the Kyma Provisioner, which has the same schema.
+// Package provisionerclient calls a Provisioner over GraphQL: either ours or the Kyma Provisioner, whose schema ours extends.
 //
 // The package maps the broker's domain types to the GraphQL API. Package wire contains the generated GraphQL types. OrderRuntime
 // and UpgradeRuntime convert an environment.Instance to these types, and responses are converted to Operation. To send another

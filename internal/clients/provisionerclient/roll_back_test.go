@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// TestRollBackKyma checks the order, and that a Kyma Provisioner, which would change only its database, is asked once and reported.
+// TestRollBackKyma checks the order. A Kyma Provisioner, which would change only its database, rejects it, and the error names the reason.
 func TestRollBackKyma(t *testing.T) {
 	t.Parallel()
 

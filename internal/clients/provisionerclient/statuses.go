@@ -26,7 +26,7 @@ var ErrTooManyOperations = errors.New("the request is for several operations")
 // OperationResult is the result of OperationStatuses for one operation.
 type OperationResult struct {
 	Operation Operation
-	// Err is the error that OperationStatus would return for the operation, or nil.
+	// Err is nil, or the error about the operation: one that OperationStatus could return, or one that wraps ErrTooManyOperations.
 	Err error
 }
 

@@ -30,12 +30,12 @@ func New(config Config, transport http.RoundTripper) *Client {
 	})}
 }
 
-// Probe reports whether the Reconciler responds.
+// Probe returns an error unless the Reconciler responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.url) }
 
 // Apply registers the cluster, or changes its configuration, and returns the versions. It is idempotent. The error is transient
-// if the Reconciler does not accept the kubeconfig, because a new runtime may not respond yet. It is permanent if the cluster is
-// larger than the Reconciler accepts; Apply then sends no request.
+// if the Reconciler does not accept the kubeconfig, because a new runtime may not respond yet. It is permanent if the cluster has
+// no components or is larger than the Reconciler accepts; Apply then sends no request.
 func (c *Client) Apply(ctx context.Context, cluster Cluster) (State, error) {
 	if len(cluster.Kyma.Components) == 0 {
 		return State{}, failure.New(failure.Permanent,

@@ -59,7 +59,8 @@ func cluster() reconciler.Cluster {
 	return reconciler.NewCluster(instance(), kubeconfig, "c-1234567.example.com", "operation-1")
 }
 
-// TestCluster checks what the Reconciler gets: values for all components are copied into each, and texts of Booleans become Booleans.
+// TestCluster checks the cluster that the Reconciler gets: each component has the values for all components, and the texts true and
+// false are Booleans.
 func TestCluster(t *testing.T) {
 	simulated, client := start(t)
 
@@ -175,7 +176,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestRejectedClusters checks that a cluster that the Reconciler would reject is not sent.
+// TestRejectedClusters checks the errors for clusters that the Reconciler rejects. A cluster that is too large or has no components is not
+// sent.
 //
 //faults:row reconciler.md#registration accepts only 100,000 bytes, and the configuration has more
 func TestRejectedClusters(t *testing.T) {

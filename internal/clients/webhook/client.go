@@ -37,6 +37,9 @@ const (
 	maxRetryAfter = 24 * time.Hour
 	// maxURL is the maximum length of a URL in bytes.
 	maxURL = 2 << 10
+
+	schemeHTTP     = "http"
+	textNotAllowed = "a URL with http needs an address in a network of APP_WEBHOOK_NETWORKS"
 )
 
 // Message is a message to one receiver.
@@ -101,23 +104,23 @@ func (c *Client) CheckURL(text string) error {
 		return fmt.Errorf("the URL has more than %d bytes", maxURL)
 	case err != nil || parsed.Host == "" || parsed.Hostname() == "" || parsed.Opaque != "":
 		return errors.New("the URL is invalid")
-	case parsed.Scheme != "https" && parsed.Scheme != "http":
+	case parsed.Scheme != "https" && parsed.Scheme != schemeHTTP:
 		return errors.New("the URL must begin with https://")
 	case parsed.User != nil:
 		return errors.New("the URL must not contain credentials: messages are signed")
 	case parsed.Fragment != "":
 		return errors.New("the URL must not contain a fragment")
-	case parsed.Scheme == "http" && c.allowed.Empty():
+	case parsed.Scheme == schemeHTTP && c.allowed.Empty():
 		return errors.New("the URL must begin with https://, because APP_WEBHOOK_NETWORKS allows no network")
 	}
 
-	permitted := c.allowed
-	if parsed.Scheme == "http" {
-		permitted = permitted.Only()
+	permitted, refused := c.allowed, networks.ErrRefused
+	if parsed.Scheme == schemeHTTP {
+		permitted, refused = permitted.Only(), errors.New(textNotAllowed)
 	}
 
 	if address, err := netip.ParseAddr(parsed.Hostname()); err == nil && !permitted.Permits(address) {
-		return networks.ErrRefused
+		return refused
 	}
 
 	return nil
@@ -132,13 +135,13 @@ func (c *Client) Send(ctx context.Context, message Message) error {
 	}
 
 	client := c.https
-	if request.URL.Scheme == "http" {
+	if request.URL.Scheme == schemeHTTP {
 		client = c.http
 	}
 
 	response, err := client.Do(request)
 	if err != nil {
-		return c.unreachable(err)
+		return c.unreachable(request.URL.Scheme, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
 
@@ -184,13 +187,15 @@ func build(ctx context.Context, message Message) (*http.Request, error) {
 
 // unreachable returns the error for an attempt without a response. It shows only the kind of the cause, because errors of
 // http.Client quote the URL.
-func (c *Client) unreachable(err error) *Error {
+func (c *Client) unreachable(scheme string, err error) *Error {
 	var (
 		timeout net.Error
 		name    *net.DNSError
 	)
 
 	switch {
+	case errors.Is(err, networks.ErrRefused) && scheme == schemeHTTP:
+		return &Error{text: textNotAllowed}
 	case errors.Is(err, networks.ErrRefused):
 		return &Error{text: networks.ErrRefused.Error()}
 	case errors.As(err, &timeout) && timeout.Timeout():

@@ -84,7 +84,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestVector compares with the vector of the specification's libraries.
+// TestVector compares a signature with the test vector of the libraries of Standard Webhooks.
 func TestVector(t *testing.T) {
 	const (
 		key  = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -170,7 +170,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestAddresses connects to a loopback address, by number and by name.
+// TestAddresses checks that no message is sent to an address that is not permitted, by number or by name.
 func TestAddresses(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("received") }))
 	t.Cleanup(server.Close)
@@ -181,11 +181,16 @@ func TestAddresses(t *testing.T) {
 	}
 
 	for _, address := range []string{server.URL, "http://localhost:" + port, "https://127.0.0.1:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://8.8.8.8"} {
+		want := networks.ErrRefused.Error()
+		if strings.HasPrefix(address, "http://") {
+			want = "a URL with http needs an address in a network of APP_WEBHOOK_NETWORKS"
+		}
+
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 
-		if err := webhook.New(networks.Networks{}, timeout).Send(ctx, message(address, webhook.NewSecret())); err == nil || err.Error() != networks.ErrRefused.Error() {
-			t.Errorf("%s: got %v", address, err)
+		if err := webhook.New(networks.Networks{}, timeout).Send(ctx, message(address, webhook.NewSecret())); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", address, err, want)
 		}
 	}
 }

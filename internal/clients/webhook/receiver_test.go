@@ -48,7 +48,7 @@ func verify(secret string, header http.Header, body []byte) bool {
 
 // The listing ends here.
 
-// TestListing verifies messages as the documentation describes it, and compares the listing.
+// TestListing compares the listing with the documentation, and verifies messages with it.
 func TestListing(t *testing.T) {
 	source, err := os.ReadFile("receiver_test.go")
 	if err != nil {

@@ -185,7 +185,7 @@ func (c *Client) RunJob(ctx context.Context, name string, body operatorapi.JobOr
 	})
 }
 
-// CleanLeftover calls POST /leftovers/{leftover_id}/cleanup: run the steps again that a deletion has not completed.
+// CleanLeftover calls POST /leftovers/{leftover_id}/cleanup: repeat the steps that a deletion or suspension has not completed.
 func (c *Client) CleanLeftover(ctx context.Context, leftoverID string, body operatorapi.Justification) (operatorapi.Operation, error) {
 	return callFor[operatorapi.Operation](ctx, c, request{
 		method: http.MethodPost,
@@ -367,7 +367,7 @@ func (c *Client) ListProcesses(ctx context.Context) (operatorapi.ProcessList, er
 	})
 }
 
-// ListQuotas calls GET /quotas: list the quotas and how much of them is used.
+// ListQuotas calls GET /quotas: list the quotas and their usage.
 func (c *Client) ListQuotas(ctx context.Context, params operatorapi.ListQuotasParams) (operatorapi.QuotaList, error) {
 	query := url.Values{}
 	set(query, "name", params.Name)
@@ -634,7 +634,7 @@ func (c *Client) GetWebhook(ctx context.Context, webhookID string) (operatorapi.
 	})
 }
 
-// ListWebhookDeliveries calls GET /webhooks/{webhook_id}/deliveries: list what a webhook has not received.
+// ListWebhookDeliveries calls GET /webhooks/{webhook_id}/deliveries: list the events that a webhook has not received.
 func (c *Client) ListWebhookDeliveries(ctx context.Context, webhookID string, params operatorapi.ListWebhookDeliveriesParams) (operatorapi.WebhookDeliveryList, error) {
 	query := url.Values{}
 	set(query, "dead", params.Dead)

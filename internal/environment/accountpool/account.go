@@ -55,7 +55,7 @@ func (s Selector) String() string {
 	return text
 }
 
-// Selector selects the accounts that an instance under the rule may use. provider is the provider of the instance in Gardener.
+// Selector returns the selector of the accounts that the rule allows for an instance. provider is the instance's provider in Gardener.
 func (r Rule) Selector(provider, platformRegion, region string) Selector {
 	accountType := provider
 	if r.ByPlatformRegion {
@@ -134,7 +134,7 @@ type Claims interface {
 	// Otherwise, it marks the claim as releasing, keeps the use, and reports true. With an empty instance ID, it only releases a
 	// claim that nobody uses.
 	BeginRelease(ctx context.Context, instanceID string, key Key) (Claim, bool, error)
-	// EndRelease removes the use of the instance, and also the claim unless keep is set, because a cluster still uses its
+	// EndRelease removes the use of the instance. It also removes the claim, unless keep is set: then a cluster still uses the
 	// account.
 	EndRelease(ctx context.Context, instanceID string, key Key, keep bool) error
 	// Abandoned returns the IDs of instances that no longer exist but still use an account, and the claims without a use.

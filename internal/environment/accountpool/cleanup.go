@@ -42,7 +42,7 @@ type Cleanups interface {
 	Track(ctx context.Context, dirty []Account, now time.Time) error
 	// Cleanups returns the records in the order in which they are due, earliest first.
 	Cleanups(ctx context.Context) ([]Cleanup, error)
-	// Answered records a result. It does nothing if the account has no record.
+	// Answered stores the result of a call to the hook. It does nothing if the account has no record.
 	Answered(ctx context.Context, cleanup Cleanup) error
 }
 

@@ -53,7 +53,7 @@ func each(t *testing.T, test func(f *fixture)) {
 	})
 }
 
-// openStores migrates the tables.
+// openStores opens the stores, which creates their tables.
 func openStores(t *testing.T, db *storage.DB) (*accounts.Store, *instances.Store) {
 	t.Helper()
 
@@ -102,7 +102,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	}
 }
 
-// add creates an account with the labels, each of which has the value true unless it contains another one.
+// add creates an account with the labels, each with the value true.
 func (f *fixture) add(name, accountType string, labels ...string) {
 	f.Helper()
 

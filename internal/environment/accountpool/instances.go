@@ -31,8 +31,8 @@ func (i Instances) Assign(ctx context.Context, instance environment.Instance) (s
 	return name, err
 }
 
-// Request returns the request for the account of an instance. Instances that are restricted to operators in the European Union
-// get such an account even if the rule does not require one.
+// Request returns the request for the account of an instance. If only operators in the European Union may access the
+// instance, the account has the same restriction, even if the rule does not require it.
 func (i Instances) Request(instance environment.Instance) (Request, error) {
 	rule, found := i.Rules.Find(instance.PlanName, instance.PlatformRegion, instance.Region)
 	if !found {

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// State describes what the pool may do with an account. States are computed and never stored.
+// State is the state of an account in the pool. States are computed and never stored.
 type State string
 
 // The states of accounts. The first one that applies counts.
@@ -149,7 +149,7 @@ func (s Status) releasable() error {
 	}
 }
 
-// Explain says what the state of the account means, and what an operator can do.
+// Explain returns the meaning of the account's state, with advice for operators.
 func (s Status) Explain() string {
 	if err := s.releasable(); s.State == Dirty && err != nil {
 		return failure.Of(err).Text

@@ -88,7 +88,8 @@ func (p Pool) markDirty(ctx context.Context, claim Claim) (inUse bool, _ error) 
 	return false, retryConflict(p.Garden.SetLabels(ctx, account))
 }
 
-// retryConflict makes the error about an account that has changed since it was read transient, so that the caller decides again.
+// retryConflict converts an error of kind Conflict or NotFound to kind Transient. The account has changed since it was read, and a retry
+// reads it again.
 func retryConflict(err error) error {
 	if failure.Is(err, failure.Conflict) || failure.Is(err, failure.NotFound) {
 		return failure.Wrap(failure.Transient, err, "the account has changed in the meantime").

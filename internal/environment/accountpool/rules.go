@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Limits of the rules file. Every instance checks all rules of its plan.
+// Limits of the rules file. Find compares all rules of a plan for each instance.
 const (
 	maxRulesBytes = 1 << 20
 	maxRules      = 1000
@@ -57,8 +57,8 @@ type Rules struct {
 	byPlan map[string][]Rule
 }
 
-// Find returns the rule for an instance: the matching rule that restricts the most attributes. After ParseRules and Check, there
-// is always only one such rule.
+// Find returns the rule for an instance: the matching rule that restricts the most attributes. ParseRules ensures that
+// there is at most one such rule.
 func (r Rules) Find(plan, platformRegion, region string) (Rule, bool) {
 	var (
 		found   Rule
@@ -83,8 +83,8 @@ type rulesFile struct {
 //
 //	plan(PR=cf-eu11,HR=eu-central-1) -> S,EU,PR,HR
 //
-// Both parts in parentheses, the parentheses, and everything from the arrow on can be omitted. `*` matches every value, as if the
-// attribute were omitted. The error lists all malformed and all ambiguous rules.
+// The parentheses, each attribute in them, and the arrow with the attributes after it can be omitted. `*` matches every value, as if
+// the attribute were omitted. The error lists all malformed, duplicate and ambiguous rules.
 func ParseRules(content []byte) (Rules, error) {
 	if len(content) > maxRulesBytes {
 		return Rules{}, fmt.Errorf("the file is larger than %d bytes", maxRulesBytes)
@@ -273,7 +273,7 @@ func (r Rules) Check(plans []Plan) error {
 	return errors.Join(errs...)
 }
 
-// unreachable says why the rule applies to no instance, or returns an empty string if it applies to one. others are all rules of
+// unreachable returns the reason why the rule applies to no instance, or an empty string if it applies to some. others are all rules of
 // its plan.
 func (r Rule) unreachable(plan Plan, exists bool, others []Rule) string {
 	switch {

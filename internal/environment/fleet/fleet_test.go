@@ -182,8 +182,8 @@ func TestSelector(t *testing.T) {
 	}
 }
 
-// TestPercentage selects parts of 10,000 instances: about as many as ordered, always the same of an orchestration, and others of another
-// orchestration. A greater part includes a smaller one.
+// TestPercentage selects shares of 10,000 instances. A share has about the ordered size, is always the same for an orchestration, differs
+// between orchestrations, and contains the smaller shares.
 func TestPercentage(t *testing.T) {
 	const count = 10_000
 

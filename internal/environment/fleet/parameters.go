@@ -13,12 +13,12 @@ const (
 	maxTargets = 100
 	// maxWorkers is the maximum number of instances that an orchestration upgrades at once.
 	maxWorkers = 1000
-	// maxDelay is how far in the future an orchestration can start.
+	// maxDelay limits how far in the future the start and the deadline of an orchestration can be.
 	maxDelay = 90 * 24 * time.Hour
 
 	// StrategyParallel is the only strategy.
 	StrategyParallel = "parallel"
-	// ScheduleImmediate and ScheduleNow start upgrades immediately.
+	// ScheduleImmediate starts upgrades immediately.
 	ScheduleImmediate = "immediate"
 	// ScheduleNow has the same effect as ScheduleImmediate.
 	ScheduleNow = "now"
@@ -34,7 +34,7 @@ type Parameters struct {
 	Kyma       *Kyma       `json:"kyma,omitempty"`
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
 
-	// Clients of Kyma Environment Broker send back these fields, which it sets in responses. They are ignored.
+	// Kyma Environment Broker sets these fields in responses, and its clients send them back. They are ignored.
 	RetryOperation    json.RawMessage `json:"retryoperation,omitempty"`
 	NotificationState json.RawMessage `json:"notificationstate,omitempty"`
 	Notification      bool            `json:"notification,omitempty"`
@@ -90,8 +90,8 @@ func (e *ValidationError) Error() string { return e.text }
 
 func invalid(format string, args ...any) error { return &ValidationError{fmt.Sprintf(format, args...)} }
 
-// Complete returns the parameters with all defaults and without ignored fields. ScheduleTime is then the earliest start. Errors are of
-// type ValidationError.
+// Complete returns the parameters with all defaults, without RetryOperation and NotificationState. ScheduleTime is then the earliest
+// start. Errors are of type ValidationError.
 func (p Parameters) Complete(now time.Time) (Parameters, error) {
 	p.RetryOperation, p.NotificationState = nil, nil
 
@@ -151,7 +151,7 @@ func (s Strategy) schedule(now time.Time) (Strategy, error) {
 			s.Schedule = s.ScheduleTime.Format(time.RFC3339)
 		}
 	case "maintenanceWindow", "maintenancewindow":
-		return s, invalid("strategy.schedule no longer has the value %q. Set strategy.maintenanceWindow to true.", s.Schedule)
+		return s, invalid("The value %q of strategy.schedule is no longer supported. Set strategy.maintenanceWindow to true.", s.Schedule)
 	default:
 		at, err := time.Parse(time.RFC3339, s.Schedule)
 		if err != nil {
@@ -182,7 +182,7 @@ func (s Strategy) schedule(now time.Time) (Strategy, error) {
 	return s, nil
 }
 
-// validate rejects lists that are empty, too long, or have invalid entries.
+// validate rejects an empty list Include, and lists that are too long or have invalid entries.
 func (t Targets) validate() error {
 	if len(t.Include) == 0 {
 		return invalid(`targets.include is missing. Send at least one target, such as {"target": "all"}.`)

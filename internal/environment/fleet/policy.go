@@ -14,7 +14,7 @@ type Policy struct {
 	Default WindowTimes `json:"default,omitzero"`
 }
 
-// PolicyRule sets the window of some instances. Without times, it only restricts the days of the Shoot's window.
+// PolicyRule sets the window of the instances that Match selects. Without times, it only restricts the days of the Shoot's window.
 type PolicyRule struct {
 	WindowTimes
 
@@ -42,7 +42,7 @@ type compiledRule struct {
 	times WindowTimes
 }
 
-// Compile checks the policy. The error is of type ValidationError, and starts with the path of the field.
+// Compile checks the policy and returns its windows. The error is of type ValidationError, and starts with the path of the field.
 func (p Policy) Compile() (Windows, error) {
 	windows := Windows{other: p.Default}
 
@@ -77,7 +77,7 @@ func (p Policy) Compile() (Windows, error) {
 	return windows, nil
 }
 
-// Validate checks times that can be incomplete: days without times restrict the Shoot's window.
+// Validate returns an error if the times are invalid. Days without times are valid: they restrict the Shoot's window.
 func (t WindowTimes) Validate() error {
 	if t.Begin != "" || t.End != "" {
 		_, err := t.Window()
@@ -96,7 +96,7 @@ func (t WindowTimes) Validate() error {
 
 // Of returns the window of an instance. plan and shoot are the windows of its plan and of its Shoot, which can be zero. Of takes
 // the days and the times separately, each from the first source that has them: the first rule that matches, the plan, the default
-// of the policy, the Shoot. The window is zero if no times are known.
+// of the policy (only if no rule matches), the Shoot. The window is zero if no times are known.
 func (w Windows) Of(candidate Candidate, plan, shoot WindowTimes) (Window, error) {
 	sources := []WindowTimes{plan, w.other, shoot}
 

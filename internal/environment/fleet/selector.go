@@ -29,7 +29,8 @@ type Targets struct {
 	Exclude []Target `json:"exclude,omitempty"`
 }
 
-// Target matches an instance if all fields that are not empty match. If RuntimeID is set, the other fields are ignored.
+// Target matches an instance if all fields that are not empty match. If RuntimeID is set, GlobalAccount, SubAccount,
+// Region, PlanName, Shoot and InstanceID are ignored, and the remaining fields must be empty.
 type Target struct {
 	// Target is "all" or empty. "all" matches all instances, and allows no other field than Percentage.
 	Target string `json:"target,omitempty"`
@@ -122,8 +123,8 @@ func (t Target) problems() []string {
 	return problems
 }
 
-// beyondRuntime reports whether the target has fields that Kyma Environment Broker does not know. Its own fields are ignored if
-// RuntimeID is set.
+// beyondRuntime reports whether the target has fields that are an error if RuntimeID is set: those that Kyma Environment Broker does
+// not know. The others are ignored then, as in Kyma Environment Broker.
 func (t Target) beyondRuntime() bool {
 	return t.State != "" || t.byVersion() || t.Labels != "" || t.Percentage != 0
 }
@@ -227,7 +228,7 @@ func found(pattern *regexp.Regexp, value string) bool {
 
 func equal(wanted, value string) bool { return wanted == "" || wanted == value }
 
-// IsVersion reports whether the version is the wanted one, or begins with it and a dot. Every version matches an empty one.
+// IsVersion reports whether the version is the wanted one, or begins with it and a dot. If none is wanted, it returns true.
 func IsVersion(wanted, value string) bool {
 	return equal(wanted, value) || strings.HasPrefix(value, wanted+".")
 }

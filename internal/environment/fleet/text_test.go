@@ -51,7 +51,7 @@ func TestParseTarget(t *testing.T) {
 	}
 }
 
-// FuzzParseTarget checks that a target is not empty, and that it can select.
+// FuzzParseTarget checks that an accepted target is not empty, and that it can select.
 func FuzzParseTarget(f *testing.F) {
 	for _, text := range []string{"all", `plan=aws,region=a{1\,2},label=ring=canary,label=team,percentage=5`, "percentage=100", `account=\\,runtime=a`} {
 		f.Add(text)

@@ -31,7 +31,7 @@ type Wave struct {
 	Soak string `json:"soak,omitempty"`
 }
 
-// SoakTime returns Soak, which must be valid.
+// SoakTime returns Soak as a duration. Soak must be valid.
 func (w Wave) SoakTime() time.Duration {
 	soak, _ := time.ParseDuration(w.Soak)
 
@@ -49,7 +49,7 @@ func (w Wave) problem() string {
 	}
 
 	if given != 1 {
-		return "it must have one of number, percentage and labels"
+		return "it must have exactly one of number, percentage and labels"
 	}
 
 	if w.Number < 0 || w.Percentage < 0 || w.Percentage > maxPercentage {

@@ -80,8 +80,8 @@ func (w Window) occurrence(date time.Time) (begin, end time.Time) {
 	return begin, end
 }
 
-// instants returns when the clocks of the location show the given time, which is expressed in UTC. There are two instants if
-// clocks go back over the time. If clocks skip the time, the result is the instant of the change.
+// instants returns the instants at which the clocks of the location show the given time, which is expressed in UTC. There are two
+// if clocks go back over the time. If clocks skip the time, the result is the instant of the change.
 func (w Window) instants(shown time.Time) []time.Time {
 	var found []time.Time
 
@@ -125,7 +125,7 @@ func (w Window) String() string {
 	return fmt.Sprintf("%s %s-%s %s", days, midnight.Add(w.Begin).Format(wallTime), midnight.Add(w.End).Format(wallTime), w.Location)
 }
 
-// ParseWindow parses a result of Window.String. It accepts no other forms.
+// ParseWindow parses a result of Window.String. The error is of type ValidationError.
 func ParseWindow(text string) (Window, error) {
 	if text == "" {
 		return Window{}, nil

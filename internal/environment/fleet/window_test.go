@@ -68,7 +68,7 @@ func TestNextWindow(t *testing.T) {
 }
 
 // TestWindowsFollowClocks compares windows with the clocks of their zones, every five minutes around changes in both directions. A window is
-// open only if the clocks show a time in it, and closed then only while an hour repeats.
+// open only while the clocks show a time in it. While they do, it is closed only in a repeated hour.
 func TestWindowsFollowClocks(t *testing.T) {
 	const step = 5 * time.Minute
 

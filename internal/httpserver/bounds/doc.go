@@ -1,7 +1,6 @@
-// Package bounds limits the cost of requests before the services spend it, and the size of responses of other systems.
+// Package bounds rejects requests that would be too expensive to process, and limits the size of responses of other systems.
 //
 // JSON counts the parts of a JSON text without decoding them, so that hostile input is rejected after a single pass over its
-// bytes. The constants in orders.go limit an order for a runtime. The broker and the Provisioner share them, so that an order
-// that the broker accepts is not too large for the Provisioner. Responses limits
-// what a client reads from another system.
+// bytes. The constants in orders.go limit an order for a runtime. The broker and the Provisioner share them, so that an order that the
+// broker accepts is not too large for the Provisioner. Responses limits the size of a response that a client reads.
 package bounds

@@ -75,7 +75,7 @@ func (s situation) responds() bool {
 }
 
 // Stuck reports whether an operation in a list needs attention: it is in progress, and an error delays it, no worker has claimed
-// it, or it started at least an hour ago. Entries of a list have no timeline, so the duration of the current step is unknown.
+// it for a minute, or it started at least an hour ago. Entries of a list have no timeline, so the duration of the current step is unknown.
 func Stuck(operation operatorapi.Operation, now time.Time) bool {
 	s := situation{Operation: operation, now: now}
 	long := !operation.StartedAt.IsZero() && now.Sub(operation.StartedAt) >= process.TooLong
@@ -91,7 +91,7 @@ func (s situation) retried() bool {
 	})
 }
 
-// failed reports whether the operation failed and has not been retried.
+// failed reports whether the operation failed and has not been retried. It is false for cleanups, which cannot be retried.
 func (s situation) failed() bool {
 	return s.is(process.Failed) && !s.retried() && s.Kind != environment.KindCleanup
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Explanation describes an operation at one point in time. Its JSON form is stable, so scripts can rely on it. WriteText prints
-// it for users.
+// Explanation describes an operation at one point in time. Its JSON form is stable, so scripts can rely on it.
+// Package explaintext of ebctl prints it for users.
 type Explanation struct {
 	// At is the time of the explanation. The text shows ages and remaining times relative to At.
 	At          time.Time `json:"at"`
@@ -39,7 +39,7 @@ type Explanation struct {
 	System operatorapi.System `json:"system,omitzero"`
 	// SkippedSteps lists steps without a result: an operator skipped them, or they are optional and failed.
 	SkippedSteps []string `json:"skippedSteps,omitempty"`
-	// Advice lists recommended actions, one sentence per element, the most likely one first.
+	// Advice lists recommended actions, one sentence per element, in the order in which to consider them.
 	Advice   []string                    `json:"advice,omitempty"`
 	Timeline []operatorapi.TimelineEntry `json:"timeline,omitempty"`
 	// Percent is the part of the work that is done, or 0 if it is unknown.

@@ -24,6 +24,11 @@ func TestSystemText(t *testing.T) {
 		"Failing": {
 			"the breaker is still closed", func(s *operatorapi.System) { s.State = "closed" }, failed + "; 3 of at most 32 calls in flight",
 		},
+		"FailedOnce": {
+			"one failure is not a row",
+			func(s *operatorapi.System) { s.State, s.Failures = "closed", 1 },
+			"garden: 1 failed call since 2026-05-01 10:04:40Z; last error: it did not respond in time; 3 of at most 32 calls in flight",
+		},
 		"Unavailable": {
 			"the breaker is open",
 			func(s *operatorapi.System) { s.State, s.NextTry = "open", ago(-2) }, failed + "; next call in 2s",

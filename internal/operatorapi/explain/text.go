@@ -69,8 +69,8 @@ func ProblemText(problem operatorapi.Problem) string {
 	return fmt.Sprintf("%s (%s)", text, strings.Join(origin, ": "))
 }
 
-// Cause describes on one line why the operation does not proceed: the failing upstream system, else the error that delays the operation, else the
-// step at which it is. An available system is no cause: its responses are.
+// Cause returns one line with the reason why the operation does not proceed: the failing upstream system, or else the error that
+// delays the operation, or else its step. A system that is available is not the reason, even if it reported the error.
 func (e Explanation) Cause() string {
 	switch {
 	case unavailable(e.System) || e.System.Failures > 0:
@@ -105,6 +105,14 @@ func unavailable(system operatorapi.System) bool {
 	return system.Name != "" && system.State != breakerClosed
 }
 
+func failedCalls(count int) string {
+	if count == 1 {
+		return "1 failed call"
+	}
+
+	return fmt.Sprintf("%d failed calls in a row", count)
+}
+
 // SystemText describes the upstream system that delays the operation: its failures, and either its calls in flight or the time of
 // the next call. It returns an empty string if no system delays the operation.
 func (e Explanation) SystemText() string {
@@ -115,8 +123,8 @@ func (e Explanation) SystemText() string {
 
 	text := system.Name + " is available"
 	if system.Failures > 0 {
-		text = fmt.Sprintf("%s: %d failed calls in a row since %s; last error: %s",
-			system.Name, system.Failures, timetext.Time(system.FailingSince), system.LastFault)
+		text = fmt.Sprintf("%s: %s since %s; last error: %s",
+			system.Name, failedCalls(system.Failures), timetext.Time(system.FailingSince), system.LastFault)
 	}
 
 	switch {

@@ -49,7 +49,7 @@ func (p *ComparedPage) Incomplete(format string, args ...any) {
 	}
 }
 
-// Full reports whether the page must end.
+// Full reports whether the page must end, because it has enough differences or its time has passed.
 func (p *ComparedPage) Full() bool {
 	return len(p.found.Differences) >= p.limit || time.Now().After(p.deadline)
 }
@@ -76,9 +76,9 @@ func Command(format string, args ...string) string {
 	return fmt.Sprintf(format, quoted...)
 }
 
-// Compare runs the phases in order, starting at the position of the request, until the page is full. Began is the time of the comparison
-// by the clock of the rows. It returns only errors of the database and of the context. Errors of other systems make the comparison
-// incomplete.
+// Compare runs the phases in order, starting at the position of the request, until the page is full. began is when the comparison
+// began, by the clock that sets the times of rows. Compare returns only errors of the database and of the context. Errors of other
+// systems make the comparison incomplete.
 func Compare(ctx context.Context, request Comparison, began time.Time, phases ...Phase) (Compared, error) {
 	page := &ComparedPage{Began: began, limit: request.Limit, deadline: time.Now().Add(pageBudget)}
 	name, after, _ := strings.Cut(request.After, "/")

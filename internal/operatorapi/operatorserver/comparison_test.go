@@ -24,7 +24,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestCompare reads pages of two phases. The phase in the middle fails.
+// TestCompare reads the pages of three phases, of which the second fails.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 

@@ -16,7 +16,7 @@ import (
 )
 
 // compareLimit is the maximum duration of the comparison for one page. It is shorter than requestLimit, so that a slow system
-// results in a cursor or in an error with its name.
+// results in a cursor, or in an error that names the system.
 const compareLimit = 30 * time.Second
 
 const textRestore = `The body is invalid. Send {"cursor": ""} or {"cursor": "…"} as JSON.`
@@ -37,7 +37,7 @@ type Comparison struct {
 	After string
 	// Limit is the number of differences after which the page ends. A page can have a few more.
 	Limit int
-	// Bindings requests a search for accounts of unknown bindings in all runtimes.
+	// Bindings requests a search for ServiceAccounts of unknown bindings in all runtimes.
 	Bindings bool
 }
 

@@ -9,7 +9,7 @@
 //     the role none are public, and their responses contain no secrets.
 //   - An intervention changes an operation in a transaction that also writes the audit log. If the entry cannot be written,
 //     nothing changes.
-//   - Lists read at most maxPageSize entries, and decrypt nothing.
+//   - The lists of this package return at most maxPageSize entries, and decrypt nothing.
 //
 // docs/contributor/add-an-operator-endpoint.md describes the usual change.
 package operatorserver

@@ -100,8 +100,8 @@ type Options struct {
 	Systems []*upstream.System
 	// Settings is the configuration of the service.
 	Settings []program.Setting
-	// Percent returns the percentage of an operation that is done, for lists. It must be that of Forecast. An empty planID means that the
-	// operation has no instance, or that it does not exist. Nil means that percentages are unknown.
+	// Percent returns the percentage of an operation that is done, for lists. It must agree with Forecast. An empty planID means that
+	// the operation has no instance, or that the instance does not exist. Nil means that percentages are unknown.
 	Percent func(record process.Record, planID string) int
 	// Forecast predicts the end of an operation. Nil means no predictions.
 	Forecast func(ctx context.Context, record process.Record) process.Forecast
@@ -260,8 +260,8 @@ func Conflict(description string) error { return httpserver.Refuse(http.StatusCo
 // NotFound returns the error for a request about an object that does not exist, with status 404.
 func NotFound(description string) error { return httpserver.Refuse(http.StatusNotFound, description) }
 
-// Segment returns the percent-decoded value of a path variable. A value that is not valid UTF-8 or
-// longer than any ID is rejected with 400.
+// Segment returns the percent-decoded value of a path variable. A value that is not valid UTF-8, contains a
+// NUL character or is longer than any ID is rejected with 400.
 func Segment(r *http.Request, name string) (string, error) {
 	value, err := url.PathUnescape(mux.Vars(r)[name])
 	if err != nil || !storage.IsText(value) {

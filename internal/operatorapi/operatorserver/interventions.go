@@ -23,7 +23,7 @@ import (
 const (
 	DoneCancel = "canceled"
 	doneRetry  = "retried"
-	doneSkip   = "will skip a step"
+	doneSkip   = "continued without a step"
 )
 
 const textStepDone = "The operation has finished the step. Check the operation, then repeat the request if it is still needed."

@@ -46,7 +46,8 @@ func TestRoutesWithoutARoleAreDescribedAsPublic(t *testing.T) {
 	}
 }
 
-// The Provisioner has the broker's routes, except those about plans, bindings and other objects that only the broker has.
+// TestRoutesOfTheProvisioner checks that the Provisioner has the broker's routes, except those about plans, bindings and other objects
+// that only the broker has.
 func TestRoutesOfTheProvisioner(t *testing.T) {
 	names := func(routes []Route) []string {
 		all := []string{}

@@ -126,8 +126,8 @@ func readPage(values url.Values) (Page, error) {
 	return found, nil
 }
 
-// sameSort rejects the cursor of a list with another order: its place means nothing in this one. Cursors of lists in the default order, newest
-// first, do not name it.
+// sameSort rejects the cursor of a list with a different order, because its position is meaningless in this list. A cursor without an
+// order belongs to a list in the default order, newest first.
 func sameSort(of, wanted string) error {
 	const newest = "newest"
 

@@ -69,7 +69,7 @@ type BrokerHandlers interface {
 	RunJob(r *http.Request) (httpserver.Response, error)
 	// GetKubeconfig handles GET /kubeconfig/{instance_id}: get the kubeconfig for user logins.
 	GetKubeconfig(r *http.Request) (httpserver.Response, error)
-	// CleanLeftover handles POST /leftovers/{leftover_id}/cleanup: run the steps again that a deletion has not completed.
+	// CleanLeftover handles POST /leftovers/{leftover_id}/cleanup: repeat the steps that a deletion or suspension has not completed.
 	CleanLeftover(r *http.Request) (httpserver.Response, error)
 	// ConfirmLeftover handles POST /leftovers/{leftover_id}/confirm: confirm that nothing is left of a deleted instance.
 	ConfirmLeftover(r *http.Request) (httpserver.Response, error)
@@ -97,7 +97,7 @@ type BrokerHandlers interface {
 	ListPlatforms(r *http.Request) (httpserver.Response, error)
 	// ListProcesses handles GET /processes: list the processes of operations with their steps.
 	ListProcesses(r *http.Request) (httpserver.Response, error)
-	// ListQuotas handles GET /quotas: list the quotas and how much of them is used.
+	// ListQuotas handles GET /quotas: list the quotas and their usage.
 	ListQuotas(r *http.Request, query Query) (httpserver.Response, error)
 	// CreateAdminKubeconfig handles POST /runtimes/{instance_id}/adminkubeconfig: create a short-lived kubeconfig with cluster-admin rights.
 	CreateAdminKubeconfig(r *http.Request) (httpserver.Response, error)
@@ -141,7 +141,7 @@ type BrokerHandlers interface {
 	DeleteWebhook(r *http.Request) (httpserver.Response, error)
 	// GetWebhook handles GET /webhooks/{webhook_id}: get a webhook.
 	GetWebhook(r *http.Request) (httpserver.Response, error)
-	// ListWebhookDeliveries handles GET /webhooks/{webhook_id}/deliveries: list what a webhook has not received.
+	// ListWebhookDeliveries handles GET /webhooks/{webhook_id}/deliveries: list the events that a webhook has not received.
 	ListWebhookDeliveries(r *http.Request, query Query) (httpserver.Response, error)
 	// EnableWebhook handles POST /webhooks/{webhook_id}/enable: enable a webhook.
 	EnableWebhook(r *http.Request) (httpserver.Response, error)

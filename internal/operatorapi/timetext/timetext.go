@@ -1,4 +1,4 @@
-// Package timetext formats durations, times and progress for people, alike in ebctl and in the console.
+// Package timetext formats durations, times and progress for people. ebctl and the console both use it.
 package timetext
 
 import (

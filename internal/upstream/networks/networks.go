@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// ErrRefused reports an address that is neither public nor in an allowed network.
+// ErrRefused reports an address to which Networks permits no connection.
 var ErrRefused = errors.New("the address is neither public nor in an allowed network")
 
-// Networks are allowed in addition to public addresses. The zero value permits public addresses only.
+// Networks permits connections to the allowed networks in addition to public addresses. The zero value permits only public addresses.
 type Networks struct {
 	allowed []netip.Prefix
 	// private excludes public addresses.

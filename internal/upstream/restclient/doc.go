@@ -1,6 +1,7 @@
 // Package restclient sends JSON requests to the REST APIs of upstreams and classifies their responses as errors of package
 // failure.
 //
-// Every request has a timeout, a limit for the size of the response and no redirects. A response 401 discards the cached token and
-// repeats the request once with a new one. Errors never quote a response, an address or a credential; only the log sees the cause.
+// Every request of Do has a timeout. Every response has a size limit, and redirects are not followed. A response with status 401
+// discards the cached token and repeats the request once with a new one. Errors never quote a response, an address or a credential; only the log
+// sees the cause.
 package restclient

@@ -65,8 +65,8 @@ type Request struct {
 	// Body is encoded as JSON, unless it is nil. ContentType is its type, or empty for application/json.
 	Body        any
 	ContentType string
-	// Into receives the decoded JSON response. If it is nil, the response must be empty or any JSON. Anything else may be a page of a
-	// proxy, which does not prove that the system has executed the request.
+	// Into receives the decoded JSON response. If it is nil, the response must be empty or valid JSON: anything else may be the
+	// page of a proxy, which does not prove that the system has executed the request.
 	Into any
 }
 
@@ -82,7 +82,7 @@ type StatusError struct {
 // Error implements error.
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
 
-// RetryAfter returns the pause that the system requested. If it requested none, it returns otherwise.
+// RetryAfter returns the pause that the system requested, or the value of otherwise if it requested none.
 func RetryAfter(err error, otherwise time.Duration) time.Duration {
 	if status, is := errors.AsType[*StatusError](err); is && status.RetryAfter > 0 {
 		return status.RetryAfter
@@ -98,8 +98,8 @@ type unsent struct{ error }
 func (u unsent) Unwrap() error { return u.error }
 
 // NotExecuted reports whether the error proves that the system has not executed the request: the request was not sent, or the response
-// has a status of 300 or more. After other errors, the system may have executed the request, for example if the response was lost or
-// invalid, or if a gateway received no response (502, 504).
+// has a status of 300 or more, except 502 and 504. After other errors, the system may have executed the request, for example if the
+// response was lost or invalid, or if a gateway received no response (502, 504).
 func NotExecuted(err error) bool {
 	if _, is := errors.AsType[unsent](err); is {
 		return true
@@ -143,7 +143,8 @@ func (c *Client) Do(ctx context.Context, request Request) error {
 	return c.result(request, answer)
 }
 
-// Probe reports whether the system responds. Any response counts, because it shows that the system works.
+// Probe sends a GET request to the address and returns an error only if there is no response: a response with any status shows that the
+// system works. Options.Timeout does not apply; the caller's context must limit the request.
 func (c *Client) Probe(ctx context.Context, address string) error {
 	_, err := c.send(ctx, Request{Method: http.MethodGet, URL: address, Action: "respond"}, "")
 
@@ -201,7 +202,7 @@ func (c *Client) send(ctx context.Context, request Request, token string) (answe
 	return c.exchange(sent)
 }
 
-// exchange sends the request and reads the response.
+// exchange sends the request and reads the response. A response of more than maxResponseBytes is an error, but no status is.
 func (c *Client) exchange(request *http.Request) (answer, error) {
 	response, err := c.http.Do(request)
 	if err != nil {

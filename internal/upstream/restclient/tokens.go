@@ -29,7 +29,7 @@ type Grant struct {
 	Scopes   []string
 }
 
-// requestToken asks the token endpoint for a token.
+// requestToken requests a token from the token endpoint. Rejected credentials are a Transient error, because an operator can correct them.
 func (c *Client) requestToken(ctx context.Context) (upstream.Token, error) {
 	grant, options := c.options.Grant, c.options
 
@@ -45,7 +45,7 @@ func (c *Client) requestToken(ctx context.Context) (upstream.Token, error) {
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, grant.URL, strings.NewReader(form.Encode()))
 	if err != nil {
-		return upstream.Token{}, failure.New(failure.Permanent, "the address of the tokens of %s is invalid: see %s", options.Title, options.Settings).
+		return upstream.Token{}, failure.New(failure.Permanent, "the address of the token endpoint of %s is invalid: see %s", options.Title, options.Settings).
 			WithReason(failure.ReasonInternal, options.Component)
 	}
 

@@ -146,7 +146,8 @@ func TestFrozenReplica(t *testing.T) {
 func TestUndefinedKind(t *testing.T) {
 	c := newCluster(t)
 	progress, err := c.step(release{"a": c.instance("Thing", "one")}, plan(c.part("a")))
-	if want := "component 1 of 1 (a): the cluster does not serve the kind " + c.group() + "/v1, Kind=Thing yet"; err != nil || progress.Message != want {
+	if want := "component 1 of 1 (a): the cluster does not serve the kind Thing of " + c.group() + "/v1 (yet): check that its " +
+		"CustomResourceDefinition is installed and that the apiVersion is correct"; err != nil || progress.Message != want {
 		t.Errorf("%+v, %v, want %q", progress, err, want)
 	}
 }
