@@ -135,8 +135,8 @@ func newBindingListCommand(session *session) *cobra.Command {
 	})
 }
 
-// newBindingDeleteCommand returns the command that deletes a binding. The broker responds after it has deleted the account in the
-// cluster, so there is no operation to follow.
+// newBindingDeleteCommand returns the command that deletes a binding. The broker responds after it has deleted the ServiceAccount
+// in the cluster, so there is no operation to follow.
 func newBindingDeleteCommand(session *session) *cobra.Command {
 	return addYes(session, session.onInstance(&cobra.Command{
 		Use:   "delete INSTANCE BINDING",

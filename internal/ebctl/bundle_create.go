@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// plainClass is the class of the provisioner of manifests in the format plain+v0.
+// plainClass is the default provisioner class. Its format is plain+v0: a folder of manifests.
 const plainClass = "core-rukpak-io-plain"
 
 // bundleOrder contains the flags of 'bundle create'.

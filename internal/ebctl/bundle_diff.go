@@ -29,7 +29,7 @@ const (
 	comparisonDeletion = 10 * time.Second
 )
 
-// differentError reports that a Bundle differs from a cluster.
+// differentError reports that a version would change its cluster.
 type differentError struct{ name, summary string }
 
 func (e *differentError) Error() string { return e.name + " differs: " + e.summary }
@@ -39,7 +39,7 @@ type bundleComparison struct {
 	Deployment string `json:"bundleDeployment"`
 	// Differences are the objects that would change.
 	Differences []v1alpha1.ObjectDifference `json:"differences"`
-	// Omitted is the number of further objects.
+	// Omitted is the number of objects that would change, but are not in Differences.
 	Omitted int `json:"omitted,omitempty"`
 }
 
@@ -188,7 +188,7 @@ func (o bundleOrder) any() bool {
 		o.directory != "" || o.sha256 != ""
 }
 
-// changeFrom returns a function that sets the version in a manifest.
+// changeFrom returns a function that sets the version that the manifest in a file describes.
 func changeFrom(path string) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -208,7 +208,8 @@ func changeFrom(path string) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	return parseChange(text)
 }
 
-// parseChange parses a manifest.
+// parseChange parses a manifest. For a BundleDeployment, the function replaces the whole spec; for a Bundle, only the class and
+// source of the template.
 func parseChange(text []byte) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	var kind metav1.TypeMeta
 	if err := yaml.Unmarshal(text, &kind); err != nil || kind.APIVersion != v1alpha1.GroupVersion.String() {
@@ -237,7 +238,8 @@ func parseChange(text []byte) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	}
 }
 
-// comparison returns a BundleDeployment that compares a version of another one, which need not exist.
+// comparison returns a new BundleDeployment that compares the version set by change with the BundleDeployment of the given name, if
+// it exists. It does not create the BundleDeployment.
 func (c bundleClient) comparison(ctx context.Context, name string, order bundleDiff, change func(*v1alpha1.BundleDeploymentSpec)) (*v1alpha1.BundleDeployment, error) {
 	class := order.class
 	if class == "" {
@@ -340,7 +342,7 @@ func (s *session) printComparison(name string, found v1alpha1.Comparison) error 
 	return &differentError{name, summary}
 }
 
-// comparisonText prints the result of 'bundle diff' for people. The IDs of its rows are the objects.
+// comparisonText prints the result of 'bundle diff' for people. In the output format name, it prints the objects.
 type comparisonText struct {
 	text        string
 	differences []v1alpha1.ObjectDifference

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// bundleState is the JSON output of 'bundle get' and 'bundle create'.
+// bundleState is the JSON output of 'bundle get', and of the commands that create or change a BundleDeployment.
 type bundleState struct {
 	Deployment v1alpha1.BundleDeployment `json:"bundleDeployment"`
 	// Bundles are the Bundles of the BundleDeployment, the newest first.

@@ -131,7 +131,8 @@ func (s *session) rollbackBundle(ctx context.Context, cluster clusterFlags, name
 	return nil
 }
 
-// former returns the version with the number, or the default target of a rollback.
+// former returns the version with the number. If the number is 0, it returns the version to which a rollback leads by default: the
+// previous one if the current template is installed, and the installed one otherwise.
 func (c bundleClient) former(ctx context.Context, deployment v1alpha1.BundleDeployment, number int64) (v1alpha1.Version, error) {
 	history := deployment.Status.History
 

@@ -90,7 +90,7 @@ func (s *session) pushAddress(ctx context.Context, cluster clusterFlags, server,
 	return found.Status.UploadURL, nil
 }
 
-// packed is the archive of a folder in a temporary file. Close removes the file.
+// packed is the archive of a folder, in a temporary file that Close removes.
 type packed struct {
 	file *os.File
 	size int64

@@ -96,7 +96,7 @@ func (s *session) cleanUpAccounts(ctx context.Context, client *brokerclient.Clie
 		}
 
 		dirty, next := "", ""
-		if !cleanup.DirtySince.IsZero() { // the broker has not recorded the account yet
+		if !cleanup.DirtySince.IsZero() { // zero until the broker has recorded the account
 			dirty, next = s.age(cleanup.DirtySince), cleanup.NextAttemptAt.UTC().Format("2006-01-02 15:04")
 		}
 

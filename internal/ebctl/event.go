@@ -225,7 +225,7 @@ func eventRows(events []operatorapi.CloudEvent) output.Rows {
 	return rows
 }
 
-// typePrefix is the prefix of event types in CloudEvents.
+// typePrefix is the prefix of the broker's event types in CloudEvents. Tables and flags omit it.
 const typePrefix = "io.github.environment-broker."
 
 // eventDetail returns the fields that only some types have.

@@ -144,7 +144,8 @@ func resultText(items string, run operatorapi.JobRun) string {
 	return text
 }
 
-// idsText lists IDs, with a prefix. The response contains only the first ones of all. Without IDs, the text is empty.
+// idsText returns the prefix and the IDs, or an empty string without IDs. all is the total number of IDs, of which the response
+// contains only the first ones.
 func idsText(prefix string, ids []string, all int) string {
 	if len(ids) == 0 {
 		return ""

@@ -56,7 +56,7 @@ func newLoginCommand(session *session) *cobra.Command {
 	return command
 }
 
-// login prompts for missing credentials, checks the credentials, and stores the context.
+// login prompts for the password if it and the token are missing, checks the credentials, and stores and selects the context.
 func (s *session) login(ctx context.Context, name string) error {
 	wanted := s.sources().given()
 

@@ -136,7 +136,7 @@ type bulkResult struct {
 	Data   []bulkEntry `json:"data"`
 }
 
-// bulkError reports that interventions failed, or were not sent because of the cause, in some of many operations.
+// bulkError reports that some of many interventions failed, or were not sent because of the cause.
 type bulkError struct {
 	doing           string
 	failed, notSent int

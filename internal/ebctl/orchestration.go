@@ -50,8 +50,8 @@ func targetStates() []string {
 	return []string{"succeeded", "failed", "canceled", "canceling", "in progress", "retrying", "pending", "left out"}
 }
 
-// numbered returns the page number and the number of entries before the page, for a list without cursors. lister gets both as the
-// cursor.
+// numbered returns the page number and the number of entries before the page, for an API with page numbers instead of cursors. setNext
+// encodes both in the cursor.
 func (p pageQuery) numbered() (number, before int) {
 	if _, err := fmt.Sscan(p.cursor, &number, &before); err != nil {
 		return 1, 0 // the first page
@@ -60,7 +60,7 @@ func (p pageQuery) numbered() (number, before int) {
 	return number, before
 }
 
-// setNext sets the cursor of a list without cursors, unless the page is the last one.
+// setNext sets the cursor that numbered decodes, unless the page is the last one. It removes the total unless the query requests it.
 func (p pageQuery) setNext(page *operatorapi.Page) {
 	number, before := p.numbered()
 	if total := page.TotalCount; total != nil && page.Count > 0 && before+page.Count < *total {

@@ -44,7 +44,7 @@ type overview struct {
 	PerMinute float64 `json:"acceptedPerMinute"`
 
 	Systems []operatorapi.System `json:"systems"`
-	// Operations are unfinished operations: at most 100 in each state.
+	// Operations are unfinished operations: at most 100 in each state, and at most 100 further stuck ones.
 	Operations []topOperation `json:"operations"`
 }
 

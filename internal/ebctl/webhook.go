@@ -172,7 +172,7 @@ func onWebhook(session *session, use, short string, run func(ctx context.Context
 	}
 }
 
-// newWebhookGetCommand returns the command that shows a webhook with its undelivered events.
+// newWebhookGetCommand returns the command that shows a webhook or, with a flag, its undelivered events.
 func newWebhookGetCommand(session *session) *cobra.Command {
 	var dead, pending bool
 
@@ -219,7 +219,7 @@ func newWebhookGetCommand(session *session) *cobra.Command {
 	return command
 }
 
-// undelivered returns all dead letters or pending deliveries of a webhook.
+// undelivered returns all dead letters of a webhook if dead is true, and otherwise all its pending deliveries.
 func (s *session) undelivered(ctx context.Context, client *brokerclient.Client, id string, dead bool) (operatorapi.WebhookDeliveryList, error) {
 	all, params := operatorapi.WebhookDeliveryList{Data: []operatorapi.WebhookDelivery{}, More: true}, operatorapi.ListWebhookDeliveriesParams{Dead: dead, PageSize: eventPage}
 

@@ -19,7 +19,7 @@ import (
 const (
 	// maxEventLine is the maximum length of a line in a stream. An event is much shorter.
 	maxEventLine = 64 << 10
-	// silence is how long a stream may send nothing. The broker sends heartbeats every 15 seconds.
+	// silence is the maximum time between two lines of a stream. The broker sends heartbeats every 15 seconds.
 	silence = 45 * time.Second
 )
 
@@ -85,13 +85,14 @@ func (c *Client) FollowEvents(ctx context.Context, params operatorapi.ListEvents
 // eventError is an error in the content of a stream, or an error of the function that handles its events.
 type eventError struct{ cause error }
 
-// Error implements error.
+// Error returns the text of the cause.
 func (e *eventError) Error() string { return e.cause.Error() }
 
 // Unwrap returns the cause.
 func (e *eventError) Unwrap() error { return e.cause }
 
-// readEvents reads server-sent events. It calls alive for each line, and handle for each event with data. It returns the last position.
+// readEvents reads server-sent events. It calls alive for each line, and handle for each event with data. It returns the position of
+// the last complete event or heartbeat, or after if there is none.
 func readEvents(stream io.Reader, after int64, alive func(), handle func(operatorapi.CloudEvent) error) (int64, error) {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, maxEventLine)
