@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -278,7 +279,8 @@ func (s *session) endComparison(ctx context.Context, client bundleClient, made v
 	defer cancel()
 
 	if err := client.api.Delete().Resource(deployments).Name(made.Name).Do(ctx).Error(); err != nil && !apierrors.IsNotFound(err) {
-		fmt.Fprintf(s.Err, "%s: it installs nothing, but could not be deleted: %v\n", made.Name, err)
+		fmt.Fprintf(s.Err, "The BundleDeployment %s of the comparison could not be deleted: %v\nIt installs nothing. Delete it with 'ebctl bundle delete %s'.\n",
+			made.Name, err, made.Name)
 	}
 }
 
@@ -322,7 +324,8 @@ func (s *session) printComparison(name string, found v1alpha1.Comparison) error 
 		fmt.Fprintf(&text, "%s %s\n%s", difference.Action, difference.Object, difference.Diff)
 	}
 
-	summary := fmt.Sprintf("%d objects would be created, %d changed, %d deleted", counts["create"], counts["change"], counts["delete"])
+	summary := fmt.Sprintf("%s would be created, %d changed, %d deleted",
+		english.Plural(counts["create"], "object", ""), counts["change"], counts["delete"])
 	if found.Omitted > 0 {
 		summary += fmt.Sprintf(", and %d more are not listed", found.Omitted)
 	}

@@ -302,7 +302,7 @@ func TestBundleWaitForTheTemplate(t *testing.T) {
 		[4]string{v1alpha1.TypeInstalled, "True", v1alpha1.ReasonInstallationSucceeded, "installed"})
 
 	out, problems := wait()
-	wantTexts(t, problems, "timed out: Bundle pivots-1 is installed; UnpackPending: fetching the next one", "The installation continues.")
+	wantTexts(t, problems, "timed out: Bundle pivots-1 is installed; UnpackPending: fetching the next one", "Only the wait has ended.")
 	wantTexts(t, out, "pivots-1", "InstallationSucceeded")
 }
 

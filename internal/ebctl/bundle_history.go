@@ -70,8 +70,8 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 		Use:   "rollback NAME",
 		Short: "Install a former version of a BundleDeployment again",
 		Long: "Install a former version of a BundleDeployment again, with its config.\n\n" +
-			"Without --to, it is the version before the installed one. If the current template is not installed, for example because it failed, it is\n" +
-			"the installed version. The source of the version is pinned, for example to the digest of the image.",
+			"Without --to, the command installs the version before the installed one. If the current template is not installed, for example because\n" +
+			"it failed, the command returns to the installed version. The source of a version is pinned, for example to the digest of the image.",
 		Example: "  ebctl bundle rollback my-addon --to 2 --wait",
 		Args:    arguments("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -79,7 +79,7 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 		},
 	}
 
-	command.Flags().Int64Var(&number, "to", 0, "the number of the version, as in 'ebctl bundle history' (default: the former one)")
+	command.Flags().Int64Var(&number, "to", 0, "the number of the version, as in 'ebctl bundle history' (default: the previous one)")
 	addBundleWait(command, &waiting)
 
 	return command

@@ -135,7 +135,7 @@ func pack(ctx context.Context, folder string) (_ *packed, err error) {
 	}
 
 	if limit := archive.DefaultLimits().CompressedBytes; info.Size() > limit {
-		return nil, fmt.Errorf("the archive of the folder has %d bytes, and more than %d are not accepted", info.Size(), limit)
+		return nil, fmt.Errorf("the archive of the folder has %d bytes; the maximum is %d", info.Size(), limit)
 	}
 
 	made.size, made.digest = info.Size(), hex.EncodeToString(sum.Sum(nil))

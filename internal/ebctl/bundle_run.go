@@ -118,7 +118,7 @@ func (c bundleClient) store(ctx context.Context, name string, order bundleRun, s
 		case template.Source.Type != v1alpha1.SourceTypeUpload:
 			return usage("the source of the BundleDeployment %s is %s, and 'run' changes uploads only: use another name", name, sourceText(template.Source))
 		case order.targetSecret != "" && (target == nil || target.KubeconfigSecretRef.Name != order.targetSecret):
-			return usage("the BundleDeployment %s installs on another cluster: use another name, or omit --target-secret", name)
+			return usage("the BundleDeployment %s has another target: use another name, or omit --target-secret and --target-kubeconfig", name)
 		case order.class != "" && order.class != deployment.Spec.ProvisionerClassName:
 			return usage("the BundleDeployment %s has the class %s: use another name, or omit --class", name, deployment.Spec.ProvisionerClassName)
 		}

@@ -70,7 +70,7 @@ func (s *session) callContent(ctx context.Context, cluster clusterFlags, server 
 
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, usage("preparing the calls of the content server: %w", err)
+		return nil, usage("preparing to call the content server: %w", err)
 	}
 
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is for this server only

@@ -22,7 +22,7 @@ func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "cleanup [NAME...]",
-		Short: "Call the cleanup hook for dirty accounts now, by default for all of them",
+		Short: "Call the cleanup hook for dirty accounts now, by default for all that nothing uses",
 		Long: "Call the cleanup hook for dirty accounts now, by default for all that nothing uses.\n\n" +
 			"The hook empties the accounts. An account is free once the hook has confirmed that it is empty. The broker does the same in the " +
 			"background." + helpAudited,

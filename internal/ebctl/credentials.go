@@ -69,7 +69,7 @@ func newCredentialsListCommand(session *session) *cobra.Command {
 
 	flags := command.Flags()
 	flags.StringVar(&instance, "instance", "", "only those of the instance, by its ID or name")
-	flags.BoolVar(&problems, "problems", false, "only those whose newest renewal has failed")
+	flags.BoolVar(&problems, "problems", false, "only those whose latest renewal has failed")
 	completeBy(command, "instance", session.completeInstance)
 
 	return command

@@ -91,7 +91,7 @@ func exits() []exit {
 		{applies: is[*orchestrationTimeoutError], code: ExitTimedOut, hint: "The orchestration continues. See 'ebctl orchestration explain ID'."},
 		{applies: is[*orchestrationEndedError], code: ExitOperationFailed, hint: "See 'ebctl orchestration explain ID' for the cause and the next steps."},
 		{applies: isInterrupted, code: ExitError},
-		{applies: is[*bundleTimeoutError], code: ExitTimedOut, hint: "The installation continues. See 'ebctl bundle get NAME' for its progress."},
+		{applies: is[*bundleTimeoutError], code: ExitTimedOut, hint: "Only the wait has ended. See 'ebctl bundle get NAME' for the state."},
 		{applies: is[*bundleFailedError], code: ExitOperationFailed, hint: "See docs/operator/bundles.md for the conditions and what to do."},
 		{
 			applies: apierrors.IsNotFound, code: ExitNotFound,

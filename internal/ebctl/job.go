@@ -125,7 +125,7 @@ func resultText(items string, run operatorapi.JobRun) string {
 	case run.StartedAt.IsZero():
 		return ""
 	case run.Held:
-		return fmt.Sprintf("held: %d %s are due, confirm them", run.Due, items)
+		return fmt.Sprintf("held: %d %s are due; confirm their number with --confirm", run.Due, items)
 	case run.Due == 0 && len(run.Errors) > 0:
 		return "failed: " + run.Errors[0]
 	case run.Due == 0:

@@ -172,7 +172,7 @@ func chooseLeftovers(ctx context.Context, client *brokerclient.Client, args []st
 
 	for _, arg := range args {
 		if !found[arg] {
-			return chosen, &notFoundError{text: fmt.Sprintf("there is no leftover %s, and no leftover of such an instance", arg)}
+			return chosen, &notFoundError{text: fmt.Sprintf("no leftover has the ID %s, and no instance with this ID has leftovers", arg)}
 		}
 	}
 

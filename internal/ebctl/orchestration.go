@@ -216,7 +216,7 @@ func newOrchestrationGetCommand(session *session) *cobra.Command {
 		Use:   "get ORCHESTRATION",
 		Short: "Show an orchestration with the numbers of its targets, or wait for its end",
 		Long: "Show an orchestration with the numbers of its targets, or wait for its end.\n\n" +
-			"The wait also ends if the failure gate stops the orchestration. An interrupted wait does not stop it.",
+			"The wait also ends if the failure gate stops the orchestration. Interrupting the wait does not stop the orchestration.",
 		Example: "  ebctl orchestration get 1b6c2a54-3a49-4a3e-9a02-0f5f7b6f1c11 --wait",
 	}, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
 		if !wait {
@@ -371,7 +371,7 @@ func newOrchestrationRetryCommand(session *session) *cobra.Command {
 		Use:   "retry ORCHESTRATION [OPERATION...]",
 		Short: "Retry the failed upgrades of an orchestration, by default all of them",
 		Long: "Retry the failed upgrades of an orchestration, by default all of them.\n\n" +
-			"Each failed target gets a new operation. If the orchestration has failed because its conductor failed, the command continues it. " +
+			"Each failed target gets a new operation. If the orchestration has stopped because of an internal error, the command continues it. " +
 			"The command needs the operator role. The audit log records your name.",
 	}, atLeast("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, operations []string) error {
 		retried, err := client.RetryOrchestration(ctx, id, operatorapi.OrchestrationRetry{OperationIDs: operations})

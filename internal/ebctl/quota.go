@@ -17,8 +17,8 @@ func newQuotaListCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   listCommand,
-		Short: "List the quotas with the tenants, plans and regions that use most of them",
-		Long: "List the quotas with the tenants, plans and regions that use most of them.\n\n" +
+		Short: "List the quotas with the tenants, plans and regions that have the highest usage",
+		Long: "List the quotas with the tenants, plans and regions that have the highest usage.\n\n" +
 			"Every instance counts until its deletion has succeeded.",
 		Example: "  ebctl quota list\n" +
 			"  ebctl quota list --account 8cd57dc2-edb2-45e0-af8b-7d881006e516",

@@ -165,8 +165,8 @@ func (s *session) printPlan(ctx context.Context, client *brokerclient.Client, id
 
 	for state, entries := range map[string]int{"": len(shown.Targets), string(environment.TargetLeftOut): len(shown.LeftOut)} {
 		if more := total[state] - entries; more > 0 {
-			fmt.Fprintf(s.Err, "%d more instances (%s) are not listed. Use 'ebctl orchestration targets %s --all-pages' to list all.\n",
-				more, cmp.Or(state, "to be upgraded"), id)
+			fmt.Fprintf(s.Err, "Not listed: %s (%s). Use 'ebctl orchestration targets %s --all-pages' to list all.\n",
+				english.Plural(more, "more instance", ""), cmp.Or(state, "to be upgraded"), id)
 		}
 	}
 

@@ -150,8 +150,8 @@ func newWebhookListCommand(session *session) *cobra.Command {
 	}
 }
 
-// onWebhook returns a command that takes the ID of a webhook.
-func onWebhook(session *session, use, short string, run func(ctx context.Context, client *brokerclient.Client, id string) error) *cobra.Command {
+// onWebhook returns a command that takes the ID of a webhook. Errors of run get the prefix doing, for example "testing webhook …".
+func onWebhook(session *session, use, doing, short string, run func(ctx context.Context, client *brokerclient.Client, id string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   use + " " + argWebhook,
 		Short: short,
@@ -164,7 +164,7 @@ func onWebhook(session *session, use, short string, run func(ctx context.Context
 			}
 
 			if err := run(command.Context(), client, args[0]); err != nil {
-				return fmt.Errorf("%s of webhook %s: %w", use, args[0], err)
+				return fmt.Errorf("%s webhook %s: %w", doing, args[0], err)
 			}
 
 			return nil
@@ -176,7 +176,7 @@ func onWebhook(session *session, use, short string, run func(ctx context.Context
 func newWebhookGetCommand(session *session) *cobra.Command {
 	var dead, pending bool
 
-	command := onWebhook(session, "get", "Show a webhook, or its undelivered events", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	command := onWebhook(session, "get", "reading", "Show a webhook, or its undelivered events", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		if dead && pending {
 			return usage("--dead-letters and --pending cannot be combined")
 		}
@@ -244,7 +244,7 @@ func (s *session) undelivered(ctx context.Context, client *brokerclient.Client, 
 func newWebhookRotateCommand(session *session) *cobra.Command {
 	var overlap int
 
-	command := onWebhook(session, "rotate", "Replace the secret of a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	command := onWebhook(session, "rotate", "replacing the secret of", "Replace the secret of a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		rotated, err := client.RotateWebhook(ctx, id, operatorapi.WebhookRotation{OverlapHours: overlap})
 		if err != nil {
 			return err
@@ -262,7 +262,7 @@ func newWebhookRotateCommand(session *session) *cobra.Command {
 
 // newWebhookTestCommand returns the command that sends a test message.
 func newWebhookTestCommand(session *session) *cobra.Command {
-	return onWebhook(session, "test", "Send a test message to a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	return onWebhook(session, "test", "testing", "Send a test message to a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		result, err := client.TestWebhook(ctx, id)
 		if err != nil {
 			return err
@@ -282,7 +282,7 @@ func newWebhookTestCommand(session *session) *cobra.Command {
 
 // newWebhookEnableCommand returns the command that enables a webhook.
 func newWebhookEnableCommand(session *session) *cobra.Command {
-	return onWebhook(session, "enable", "Send events to a disabled webhook again", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	return onWebhook(session, "enable", "enabling", "Send events to a disabled webhook again", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		enabled, err := client.EnableWebhook(ctx, id)
 		if err != nil {
 			return err
@@ -296,7 +296,7 @@ func newWebhookEnableCommand(session *session) *cobra.Command {
 func newWebhookReplayCommand(session *session) *cobra.Command {
 	var order operatorapi.WebhookReplay
 
-	command := onWebhook(session, "replay", "Send dead letters again, or pending events at once", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	command := onWebhook(session, "replay", "sending events again to", "Send dead letters again, or pending events at once", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		if order.Position < 0 {
 			return usage("--position must not be negative")
 		}
@@ -325,7 +325,7 @@ func newWebhookReplayCommand(session *session) *cobra.Command {
 
 // newWebhookDeleteCommand returns the command that deletes a webhook.
 func newWebhookDeleteCommand(session *session) *cobra.Command {
-	command := onWebhook(session, "delete", "Delete a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	command := onWebhook(session, "delete", "deleting", "Delete a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		if err := session.confirm(ctx, "Delete webhook %s and its undelivered events?", id); err != nil {
 			return err
 		}

@@ -143,7 +143,8 @@ func (c *Client) call(ctx context.Context, request request, target any) (answer,
 	}
 
 	if len(body) > maxResponseBytes {
-		return answer{}, fmt.Errorf("the response to %s %s exceeds %d MiB", request.method, request.path, maxResponseBytes>>20)
+		return answer{}, fmt.Errorf("the response to %s %s exceeds %d MiB; is this the address of a %s?",
+			request.method, request.path, maxResponseBytes>>20, c.service())
 	}
 
 	got := answer{status: response.StatusCode, retryAfter: retryAfter(response.Header)}
