@@ -120,7 +120,7 @@ func readChain(ctx context.Context, client *brokerclient.Client, record func(cha
 		}
 
 		if page.Next == position {
-			return *first, fmt.Errorf("the %s repeats a page of the audit log", client.Noun())
+			return *first, errors.New("the service returned the same page of the audit log twice")
 		}
 
 		position = page.Next
