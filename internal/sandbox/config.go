@@ -155,7 +155,7 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 // kymaVersion is the sample release that plans with Kyma install.
 const kymaVersion = "1.1.0"
 
-// loopback returns the networks of this machine, on which all clusters of the sandbox are, and receivers of events may be.
+// loopback returns the networks of this machine. All clusters of the sandbox are on them, and so may be the receivers of webhooks.
 func loopback() []string { return []string{"127.0.0.0/8", "::1/128"} }
 
 // keys returns the keys that encrypt stored data, and generates them at the first start. It fails if a database exists but the

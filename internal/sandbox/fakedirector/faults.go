@@ -35,7 +35,7 @@ type Fault struct {
 }
 
 // Inject makes calls fail. Each call uses the first injected fault for its operation. A fault applies to the number of calls in
-// its field Times and cannot be withdrawn.
+// its field Times. Only System.Reset withdraws faults, and withdraws all of them.
 func (d *Director) Inject(faults ...Fault) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -159,5 +159,5 @@ func refuse(code ErrorCode, format string, args ...any) error {
 	return &refusal{code: code, text: fmt.Sprintf(format, args...)}
 }
 
-// Error implements error.
+// Error returns the message of the response.
 func (r *refusal) Error() string { return r.text }

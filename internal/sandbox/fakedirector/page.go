@@ -60,7 +60,7 @@ func (s System) Faults() []simulator.Fault {
 	return faults
 }
 
-// Inject implements simulator.System.
+// Inject implements simulator.System. Faults from the page have no error code of Director.
 func (s System) Inject(faults ...simulator.Fault) {
 	for _, fault := range faults {
 		s.Director.Inject(Fault{

@@ -42,7 +42,7 @@ var shared struct {
 	own *Server
 }
 
-// template is the database that Copy copies, or empty without one.
+// template is the database that Copy copies. Its name is empty until the first call of Copy.
 var template struct {
 	once sync.Once
 	name string

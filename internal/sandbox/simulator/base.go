@@ -76,7 +76,7 @@ func (b *Base) Inject(faults ...Fault) {
 	}
 }
 
-// Reset withdraws all faults.
+// Reset withdraws all faults. It keeps the recorded calls.
 func (b *Base) Reset() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -205,7 +205,7 @@ func (b *Base) record(call Call) {
 	}
 }
 
-// wait delays the call. It reports false if the client has disconnected.
+// wait delays the call. It returns false if the client has disconnected.
 func (f Fault) wait(r *http.Request) bool {
 	if f.Delay <= 0 {
 		return true
