@@ -82,10 +82,12 @@ func DefaultConfig() Config {
 // check rejects invalid settings. It allows only loopback addresses for the APIs, because the credentials of the sandbox are
 // public.
 func (c Config) check() error {
-	for _, address := range []string{c.BrokerAddress, c.ProvisionerAddress, c.BundlesAddress} {
-		if auth.BeyondLoopback(address) {
-			return fmt.Errorf("%s is reachable from other machines, but the password of the sandbox is public: "+
-				"use a loopback address, such as 127.0.0.1:8080", address)
+	for _, each := range []address{
+		{"BROKER_ADDRESS", &c.BrokerAddress}, {"PROVISIONER_ADDRESS", &c.ProvisionerAddress}, {"BUNDLES_ADDRESS", &c.BundlesAddress},
+	} {
+		if auth.BeyondLoopback(*each.value) {
+			return fmt.Errorf("%s%s: %s is reachable from other machines, but the password of the sandbox is public: "+
+				"use a loopback address, such as 127.0.0.1:8080", Prefix, each.variable, *each.value)
 		}
 	}
 

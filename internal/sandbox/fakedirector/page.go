@@ -23,7 +23,7 @@ func (s System) Holds() []string {
 	var lines []string
 
 	for _, runtime := range s.Runtimes() {
-		lines = append(lines, fmt.Sprintf("runtime %s (%s) of tenant %s: %s, %d one-time tokens",
+		lines = append(lines, fmt.Sprintf("runtime %s (%s) of tenant %s: %s, one-time tokens: %d",
 			runtime.ID, runtime.Name, runtime.Tenant, runtime.Condition, len(runtime.OneTimeTokens)))
 	}
 
