@@ -127,7 +127,6 @@ func readChain(ctx context.Context, client *brokerclient.Client, record func(cha
 	}
 }
 
-// newAuditVerifyCommand returns the command that verifies the chain of the audit log.
 func newAuditVerifyCommand(session *session) *cobra.Command {
 	var (
 		files   []string

@@ -10,7 +10,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// routeOrchestrations adds the routes of orchestrations.
 func (b *fakeBroker) routeOrchestrations() {
 	for _, kind := range []string{"kyma", "cluster"} {
 		b.routes.HandleFunc("POST /upgrade/"+kind, func(w http.ResponseWriter, _ *http.Request) {

@@ -291,7 +291,6 @@ func (b *fakeBroker) protect(on bool) http.HandlerFunc {
 	}
 }
 
-// label sets and removes labels of a runtime.
 func (b *fakeBroker) label(w http.ResponseWriter, r *http.Request) {
 	var change operatorapi.LabelChange
 
@@ -314,7 +313,6 @@ func (b *fakeBroker) label(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, operatorapi.InstanceLabels{InstanceID: b.runtimes[index].InstanceID, Labels: labels})
 }
 
-// changePlatforms changes the platforms of a runtime.
 func (b *fakeBroker) changePlatforms(w http.ResponseWriter, r *http.Request) {
 	var change operatorapi.PlatformChange
 	if err := json.NewDecoder(r.Body).Decode(&change); err != nil || change.Reason == "" {

@@ -161,7 +161,6 @@ func mergePatch(former, wanted *v1alpha1.BundleDeployment) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// newBundleDeleteCommand returns the command that deletes a BundleDeployment.
 func newBundleDeleteCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	var waiting waiting
 

@@ -27,7 +27,6 @@ type bundleContent struct {
 	Files  []bundleFile `json:"files"`
 }
 
-// bundleFile is a file of a Bundle.
 type bundleFile struct {
 	Path string `json:"path"`
 	// Size is in bytes.

@@ -18,7 +18,6 @@ type bundleHistory struct {
 	Versions []v1alpha1.Version `json:"versions"`
 }
 
-// newBundleHistoryCommand returns the command that lists the versions of a BundleDeployment.
 func newBundleHistoryCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history NAME",
@@ -40,7 +39,6 @@ func newBundleHistoryCommand(session *session, cluster *clusterFlags) *cobra.Com
 	}
 }
 
-// printHistory prints the versions of a BundleDeployment.
 func (s *session) printHistory(deployment v1alpha1.BundleDeployment) error {
 	table := output.Rows{
 		Head:        []string{"VERSION", "INSTALLED", "SOURCE", "BUNDLE", "DIGEST"},

@@ -47,7 +47,6 @@ func newBundlePushCommand(session *session, cluster *clusterFlags) *cobra.Comman
 	return command
 }
 
-// push uploads a folder as the content of a Bundle.
 func (s *session) push(ctx context.Context, cluster clusterFlags, credentials contentFlags, server, bundle, folder string) error {
 	archive, err := pack(ctx, folder)
 	if err != nil {
@@ -143,7 +142,6 @@ func pack(ctx context.Context, folder string) (_ *packed, err error) {
 	return made, nil
 }
 
-// upload uploads an archive to a URL.
 func (s *session) upload(ctx context.Context, cluster clusterFlags, credentials contentFlags, address string, archive *packed) error {
 	body, err := s.callContent(ctx, cluster, credentials, address, archive.file)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newCloudAccountCleanupCommand returns the command that calls the cleanup hook for dirty accounts now.
 func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 	var (
 		dryRun bool

@@ -20,7 +20,6 @@ func newCredentialsCommand(session *session) *cobra.Command {
 	)
 }
 
-// newCredentialsListCommand returns the command that lists the kubeconfigs.
 func newCredentialsListCommand(session *session) *cobra.Command {
 	var (
 		filter   operatorapi.ListCredentialsParams

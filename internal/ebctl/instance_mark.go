@@ -15,7 +15,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newInstanceProtectCommand returns the command that protects an instance from deletion.
 func newInstanceProtectCommand(session *session) *cobra.Command {
 	return newProtectionCommand(session, (*brokerclient.Client).ProtectInstance, cobra.Command{
 		Use:   "protect ID_OR_NAME",
@@ -102,7 +101,6 @@ func newInstanceLabelCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newInstanceUpgradeTimeCommand returns the command that chooses when an upgrade starts.
 func newInstanceUpgradeTimeCommand(session *session) *cobra.Command {
 	command := session.onInstance(&cobra.Command{
 		Use:   "upgrade-time ID_OR_NAME TIME",

@@ -11,7 +11,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newJobListCommand returns the command that lists the jobs of the broker.
 func newJobListCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   listCommand,
@@ -54,7 +53,6 @@ func newJobListCommand(session *session) *cobra.Command {
 	}
 }
 
-// newJobRunCommand returns the command that runs a job.
 func newJobRunCommand(session *session) *cobra.Command {
 	var order operatorapi.JobOrder
 

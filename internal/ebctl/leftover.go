@@ -25,7 +25,6 @@ func newLeftoverCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newLeftoverCleanupCommand returns the command that cleans up leftovers now.
 func newLeftoverCleanupCommand(session *session) *cobra.Command {
 	var (
 		dryRun bool

@@ -223,7 +223,6 @@ func newContextListCommand(session *session) *cobra.Command {
 	}
 }
 
-// newContextUseCommand returns the command that selects the context for later commands.
 func newContextUseCommand(session *session) *cobra.Command {
 	return newContextChangeCommand(session, "use", "Select the context for later commands", func(c *configuration, name string) {
 		c.Context = name

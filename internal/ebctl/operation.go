@@ -134,7 +134,7 @@ func (e *interventionError) Unwrap() error { return e.cause }
 type intervention struct {
 	operatorapi.Intervention
 
-	// question is the confirmation question. It is empty for interventions that destroy nothing.
+	// question is the confirmation question. It is empty for a retry of one operation, which needs no confirmation.
 	question string
 	// verb is the name of the command; doing starts its error messages.
 	verb, doing string

@@ -328,7 +328,6 @@ func sendAll(ctx context.Context, client *brokerclient.Client, entries []bulkEnt
 	return group.Wait()
 }
 
-// printBulk prints the operations.
 func (s *session) printBulk(entries []bulkEntry, dryRun bool) error {
 	result := bulkResult{DryRun: dryRun, Count: len(entries), Data: entries}
 

@@ -72,7 +72,6 @@ func (p pageQuery) setNext(page *operatorapi.Page) {
 	}
 }
 
-// newOrchestrationListCommand returns the command that lists orchestrations.
 func newOrchestrationListCommand(session *session) *cobra.Command {
 	var state string
 
@@ -115,7 +114,6 @@ func orchestrationLister(session *session, state *string) lister[operatorapi.Orc
 	}
 }
 
-// newOrchestrationTargetsCommand returns the command that lists the targets of an orchestration.
 func newOrchestrationTargetsCommand(session *session) *cobra.Command {
 	var id, state string
 
@@ -205,7 +203,6 @@ func (s *session) completeOrchestration(command *cobra.Command, args []string, _
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// newOrchestrationGetCommand returns the command that shows an orchestration.
 func newOrchestrationGetCommand(session *session) *cobra.Command {
 	var (
 		wait  bool
@@ -237,7 +234,6 @@ func newOrchestrationGetCommand(session *session) *cobra.Command {
 	return command
 }
 
-// printOrchestration reads and prints an orchestration.
 func (s *session) printOrchestration(ctx context.Context, client *brokerclient.Client, id string) error {
 	found, err := client.GetOrchestration(ctx, id)
 	if err != nil {
@@ -345,7 +341,6 @@ func statsText(stats map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// newOrchestrationCancelCommand returns the command that cancels an orchestration.
 func newOrchestrationCancelCommand(session *session) *cobra.Command {
 	return addYes(session, session.onOrchestration(&cobra.Command{
 		Use:   "cancel ORCHESTRATION",

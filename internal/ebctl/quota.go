@@ -11,7 +11,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newQuotaListCommand returns the command that lists the quotas and their usage.
 func newQuotaListCommand(session *session) *cobra.Command {
 	var query operatorapi.ListQuotasParams
 

@@ -108,7 +108,6 @@ func newRootCommand(session *session) *cobra.Command {
 	return root
 }
 
-// newInstanceCommand returns the group of commands about instances.
 func newInstanceCommand(session *session) *cobra.Command {
 	return group("instance", "Create, show, change and delete service instances",
 		newInstanceCreateCommand(session),
@@ -240,7 +239,7 @@ func (s *session) onInstance(command *cobra.Command, run func(ctx context.Contex
 	return command
 }
 
-// addWait adds the flags --wait and --wait-timeout of commands that start an operation.
+// addWait adds the flags --wait and --wait-timeout of commands that can wait for an operation.
 func addWait(command *cobra.Command, waiting *waiting) {
 	addWaitFor(command, waiting, "wait for the end of the operation and show its progress")
 }

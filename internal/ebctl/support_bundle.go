@@ -45,7 +45,6 @@ type bundleRequest struct {
 	maxSize             int
 }
 
-// newSupportBundleCommand returns the command that writes a support bundle.
 func newSupportBundleCommand(session *session) *cobra.Command {
 	var given bundleRequest
 

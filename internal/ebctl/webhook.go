@@ -36,7 +36,6 @@ func newWebhookCommand(session *session) *cobra.Command {
 	)
 }
 
-// newWebhookCreateCommand returns the command that creates a webhook.
 func newWebhookCreateCommand(session *session) *cobra.Command {
 	var (
 		order operatorapi.WebhookOrder
@@ -120,7 +119,6 @@ func webhookState(webhook operatorapi.Webhook) string {
 	return "disabled: " + webhook.DisabledReason
 }
 
-// newWebhookListCommand returns the command that lists webhooks.
 func newWebhookListCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   listCommand,
@@ -240,7 +238,6 @@ func (s *session) undelivered(ctx context.Context, client *brokerclient.Client, 
 	return all, nil
 }
 
-// newWebhookRotateCommand returns the command that replaces the secret of a webhook.
 func newWebhookRotateCommand(session *session) *cobra.Command {
 	var overlap int
 
@@ -260,7 +257,6 @@ func newWebhookRotateCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newWebhookTestCommand returns the command that sends a test message.
 func newWebhookTestCommand(session *session) *cobra.Command {
 	return onWebhook(session, "test", "testing", "Send a test message to a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		result, err := client.TestWebhook(ctx, id)
@@ -280,7 +276,6 @@ func newWebhookTestCommand(session *session) *cobra.Command {
 	})
 }
 
-// newWebhookEnableCommand returns the command that enables a webhook.
 func newWebhookEnableCommand(session *session) *cobra.Command {
 	return onWebhook(session, "enable", "enabling", "Send events to a disabled webhook again", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		enabled, err := client.EnableWebhook(ctx, id)
@@ -292,7 +287,6 @@ func newWebhookEnableCommand(session *session) *cobra.Command {
 	})
 }
 
-// newWebhookReplayCommand returns the command that sends dead letters again, or pending events at once.
 func newWebhookReplayCommand(session *session) *cobra.Command {
 	var order operatorapi.WebhookReplay
 
@@ -323,7 +317,6 @@ func newWebhookReplayCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newWebhookDeleteCommand returns the command that deletes a webhook.
 func newWebhookDeleteCommand(session *session) *cobra.Command {
 	command := onWebhook(session, "delete", "deleting", "Delete a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		if err := session.confirm(ctx, "Delete webhook %s and its undelivered events?", id); err != nil {
