@@ -28,7 +28,7 @@ type Fault struct {
 	Body string
 	// Unsent breaks the connection before the operation is executed; Lost breaks it afterwards.
 	Unsent, Lost bool
-	// Delay is the duration of the call.
+	// Delay is the time by which the call is delayed, whether or not it then fails.
 	Delay time.Duration
 	// Times is the number of calls that fail. 0 means one, a negative number means all.
 	Times int

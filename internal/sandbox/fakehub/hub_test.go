@@ -27,7 +27,6 @@ import (
 
 const namespace = "bundle-system"
 
-// hub is a running hub.
 type hub struct {
 	*testing.T
 	client.Client

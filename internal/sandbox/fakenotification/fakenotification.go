@@ -29,7 +29,6 @@ func Config(address string) notification.Config {
 	return config
 }
 
-// event is a maintenance event.
 type event struct {
 	kind notification.Type
 	// tenants contains the tenants by instance.

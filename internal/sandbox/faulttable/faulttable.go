@@ -16,7 +16,7 @@ const Folder = "docs/operator/integrations"
 const (
 	// Shown quotes the texts that operators see in the timeline of the operation, in the events of the instance, or in the log.
 	Shown = "shown"
-	// Retried says after which pause the service repeats the call.
+	// Retried gives the pause after which the service repeats the call.
 	Retried = "retried"
 	// Ends says when the service stops repeating the call.
 	Ends = "ends"
@@ -112,7 +112,6 @@ func parse(page, content string, found map[string]Table) error {
 	return nil
 }
 
-// cells returns the cells of a line of a table.
 func cells(line string) []string {
 	found := strings.Split(strings.Trim(line, "|"), "|")
 	for i := range found {

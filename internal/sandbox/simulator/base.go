@@ -32,7 +32,7 @@ type Fault struct {
 	// Unsent breaks the connection before the call is executed; Lost breaks it afterwards.
 	Unsent bool `json:"unsent,omitempty"`
 	Lost   bool `json:"lost,omitempty"`
-	// Delay is the duration of the call.
+	// Delay is the time by which the call is delayed, whether or not it then fails.
 	Delay time.Duration `json:"delay,omitempty"`
 	// Times is the number of calls that fail. 0 means one, a negative number means all.
 	Times int `json:"times,omitempty"`
