@@ -25,7 +25,8 @@ func addYes(session *session, command *cobra.Command) *cobra.Command {
 func (s *session) asks() bool { return !s.yes && s.Interactive() }
 
 // confirm asks the user to confirm an action, and returns errDeclined unless the answer is y or yes. It does not ask, and returns
-// nil, if --yes is set or standard input is not a terminal, so that scripts do not hang. It returns when the context ends.
+// nil, if --yes is set or standard input is not a terminal, so that scripts do not hang. When the context ends, it returns
+// the context's error.
 func (s *session) confirm(ctx context.Context, format string, args ...any) error {
 	if !s.asks() {
 		return nil
