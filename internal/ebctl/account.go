@@ -66,8 +66,8 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 }
 
 // erase erases the data of an account and returns the sum of the results, with the ID of the last audit entry. It repeats the
-// request until all data is erased, because each request erases a limited number of rows. It asks for confirmation only if the
-// account can be erased.
+// request until all data is erased, because each request erases a limited number of rows. It asks for confirmation, unless
+// instances or unfinished operations prevent the erasure: then the request fails.
 func (s *session) erase(ctx context.Context, client *brokerclient.Client, stored operatorapi.Account) (operatorapi.Erasure, error) {
 	if len(stored.Instances)+len(stored.UnfinishedOperations) == 0 {
 		if err := s.confirm(ctx, "Permanently erase %s of account %s?", countsText(stored), stored.AccountID); err != nil {

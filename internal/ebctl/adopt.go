@@ -14,7 +14,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newAdoptShootCommand returns the command that turns a Shoot into an instance.
 func newAdoptShootCommand(session *session) *cobra.Command {
 	var wanted operatorapi.ShootAdoption
 
@@ -145,7 +144,6 @@ func (a adoptedText) WriteText(w io.Writer) error {
 	return nil
 }
 
-// changeLines returns a line for each change.
 func changeLines(changes []objectdiff.Change) []string {
 	var lines []string
 	for _, each := range changes {

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// brokenError reports that the audit log was changed.
+// brokenError reports that the chain of the audit log is broken. It contains the first problem.
 type brokenError struct{ problem chain.Problem }
 
 func (e *brokenError) Error() string {
@@ -63,7 +63,7 @@ func (s *session) service() string {
 	return "broker"
 }
 
-// exportAudit writes the chain to the writer.
+// exportAudit writes the chain in the format that verifyFiles reads. After an error, the output is incomplete.
 func (s *session) exportAudit(ctx context.Context, to io.Writer) error {
 	client, err := s.client()
 	if err != nil {
@@ -120,14 +120,13 @@ func readChain(ctx context.Context, client *brokerclient.Client, record func(cha
 		}
 
 		if page.Next == position {
-			return *first, fmt.Errorf("the %s repeats a page of the audit log", client.Noun())
+			return *first, errors.New("the service returned the same page of the audit log twice")
 		}
 
 		position = page.Next
 	}
 }
 
-// newAuditVerifyCommand returns the command that verifies the chain of the audit log.
 func newAuditVerifyCommand(session *session) *cobra.Command {
 	var (
 		files   []string
@@ -188,7 +187,7 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 const verifyAttempts = 3
 
 // verifyChain verifies the chain of the service. If it finds a problem and the chain has grown during the verification, it reads
-// the chain again: if the entry of an erasure gets its record between two requests, no page contains it.
+// the chain again: a row that gets its record between two requests is on no page, and an erasure without its entry is a problem.
 func (s *session) verifyChain(ctx context.Context, options chain.Options) (chain.Report, error) {
 	client, err := s.client()
 	if err != nil {
@@ -218,7 +217,8 @@ func (s *session) verifyChain(ctx context.Context, options chain.Options) (chain
 	}
 }
 
-// verifyFiles verifies files in the given order. Their end counts as the time of the verification.
+// verifyFiles verifies files in the given order. It measures the age of rows without a record from the time at which their file was
+// written, not from now.
 func verifyFiles(paths []string, options chain.Options) (chain.Report, error) {
 	verifier := chain.NewFileVerifier(options)
 
@@ -259,7 +259,7 @@ func reportFields(report chain.Report) output.Fields {
 	}
 
 	if report.Older > 0 {
-		// A row is chained only after its commit, so the first rows of a new log count as older, too.
+		// A row is chained only after its commit, so even a new log has rows that are older than its chain.
 		fields = append(fields, output.Field{
 			Name: "Older", Value: fmt.Sprintf("rows written before the chain began: %d; changes before that time are not detected", report.Older),
 		})

@@ -27,8 +27,8 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 
 	command := session.onInstance(&cobra.Command{
 		Use:   "create INSTANCE",
-		Short: "Grant temporary access to the cluster",
-		Long: "Grant temporary access to the cluster through a separate ServiceAccount.\n\n" +
+		Short: "Create a binding and print its temporary kubeconfig",
+		Long: "Create a binding and print its temporary kubeconfig, which belongs to a separate ServiceAccount in the cluster.\n\n" +
 			"INSTANCE is an ID or a name. With --id, the command is idempotent.",
 		Example: "  ebctl binding create my-runtime --role edit --expires-in 1h --output-file my-runtime.yaml\n" +
 			"  ebctl binding create my-runtime --rotate OLD_BINDING_ID",
@@ -135,8 +135,8 @@ func newBindingListCommand(session *session) *cobra.Command {
 	})
 }
 
-// newBindingDeleteCommand returns the command that deletes a binding. The broker responds after it has deleted the account in the
-// cluster, so there is no operation to follow.
+// newBindingDeleteCommand returns the command that deletes a binding. The broker responds after it has deleted the ServiceAccount
+// in the cluster, so there is no operation to follow.
 func newBindingDeleteCommand(session *session) *cobra.Command {
 	return addYes(session, session.onInstance(&cobra.Command{
 		Use:   "delete INSTANCE BINDING",

@@ -10,7 +10,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// routeOrchestrations adds the routes of orchestrations.
 func (b *fakeBroker) routeOrchestrations() {
 	for _, kind := range []string{"kyma", "cluster"} {
 		b.routes.HandleFunc("POST /upgrade/"+kind, func(w http.ResponseWriter, _ *http.Request) {
@@ -89,7 +88,7 @@ func (b *fakeBroker) findOrchestration(w http.ResponseWriter, r *http.Request) *
 	return nil
 }
 
-// numbered returns the page with the number of the query, of the entries in the states of the query.
+// numbered returns the page that the query selects by its number, from the entries in one of the query's states.
 func numbered[T any](entries []T, query url.Values, size int, state func(T) string) ([]T, operatorapi.Page) {
 	chosen := slices.DeleteFunc(slices.Clone(entries), func(each T) bool {
 		return query.Get("state") != "" && !slices.Contains(strings.Split(query.Get("state"), ","), state(each))

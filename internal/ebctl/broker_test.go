@@ -291,7 +291,6 @@ func (b *fakeBroker) protect(on bool) http.HandlerFunc {
 	}
 }
 
-// label sets and removes labels of a runtime.
 func (b *fakeBroker) label(w http.ResponseWriter, r *http.Request) {
 	var change operatorapi.LabelChange
 
@@ -314,7 +313,6 @@ func (b *fakeBroker) label(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, operatorapi.InstanceLabels{InstanceID: b.runtimes[index].InstanceID, Labels: labels})
 }
 
-// changePlatforms changes the platforms of a runtime.
 func (b *fakeBroker) changePlatforms(w http.ResponseWriter, r *http.Request) {
 	var change operatorapi.PlatformChange
 	if err := json.NewDecoder(r.Body).Decode(&change); err != nil || change.Reason == "" {
@@ -350,7 +348,7 @@ func (b *fakeBroker) changePlatforms(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// changeLeftover starts a cleanup, whose ID is that of the leftover, or ends the leftover.
+// changeLeftover starts a cleanup, whose ID contains that of the leftover, or removes the leftover.
 func (b *fakeBroker) changeLeftover(w http.ResponseWriter, r *http.Request) {
 	index := slices.IndexFunc(b.runtimes, func(each operatorapi.Runtime) bool { return each.Leftover.ID == r.PathValue("id") })
 	if index < 0 {
@@ -693,7 +691,8 @@ func (b *fakeBroker) intervene(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusAccepted, shown)
 }
 
-// runJob returns the newest run of the job. A run that is held needs the confirmation of its number, and then changes everything.
+// runJob returns the newest run of the job. If it is held, the order must confirm the number of due items, and the returned run has
+// changed all of them.
 func (b *fakeBroker) runJob(w http.ResponseWriter, r *http.Request) {
 	at := slices.IndexFunc(b.scenario.Jobs, func(job operatorapi.Job) bool { return job.Name == r.PathValue("name") })
 	if at < 0 {

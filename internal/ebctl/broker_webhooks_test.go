@@ -8,7 +8,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// routeWebhooks adds the endpoints of webhooks.
 func (b *fakeBroker) routeWebhooks() {
 	b.routes.HandleFunc("GET /webhooks", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, operatorapi.WebhookList{Data: b.scenario.Webhooks})

@@ -22,7 +22,7 @@ const (
 	deployments = "bundledeployments"
 	bundles     = "bundles"
 
-	// maxAnswer is the maximum size of a response of the API server in bytes. pageSize is the number of objects in a response.
+	// maxAnswer is the maximum size of a response of the API server in bytes. pageSize is the maximum number of objects in a list.
 	maxAnswer = 64 << 20
 	pageSize  = "500"
 )
@@ -92,7 +92,7 @@ func (s *session) kubeContexts(cluster clusterFlags) []cobra.Completion {
 	return names
 }
 
-// bundleClient calls the API server.
+// bundleClient calls the API server with the Bundles. Objects that it returns are as kubectl shows them: see shownDeployment.
 type bundleClient struct{ api rest.Interface }
 
 // bundleClient returns a client of the API server that the flags select.
@@ -142,7 +142,7 @@ func (c bundleClient) create(ctx context.Context, deployment *v1alpha1.BundleDep
 	return shownDeployment(created), nil
 }
 
-// deployment reads a BundleDeployment, and bundle reads a Bundle.
+// deployment reads a BundleDeployment.
 func (c bundleClient) deployment(ctx context.Context, name string) (v1alpha1.BundleDeployment, error) {
 	var found v1alpha1.BundleDeployment
 	if err := c.api.Get().Resource(deployments).Name(name).Do(ctx).Into(&found); err != nil {
@@ -203,7 +203,7 @@ func (c bundleClient) bundles(ctx context.Context, selector string) ([]v1alpha1.
 	}
 }
 
-// shownDeployment and shownBundle return objects as kubectl shows them: with their kind, and without managed fields.
+// shownDeployment returns a BundleDeployment as kubectl shows it: with its kind, and without managed fields.
 func shownDeployment(deployment v1alpha1.BundleDeployment) v1alpha1.BundleDeployment {
 	deployment.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindBundleDeployment))
 	deployment.ManagedFields = nil

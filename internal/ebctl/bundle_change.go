@@ -15,8 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// newBundleSuspendCommand returns the command that suspends changes of a cluster. newBundleResumeCommand returns the command that
-// permits them again.
+// newBundleSuspendCommand returns the command after which a BundleDeployment no longer changes its cluster.
 func newBundleSuspendCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "suspend NAME",
@@ -28,6 +27,7 @@ func newBundleSuspendCommand(session *session, cluster *clusterFlags) *cobra.Com
 	}
 }
 
+// newBundleResumeCommand returns the command after which a suspended BundleDeployment changes its cluster again.
 func newBundleResumeCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	var waiting waiting
 
@@ -96,7 +96,7 @@ func (s *session) finishBundle(ctx context.Context, client bundleClient, name st
 }
 
 // change reads a BundleDeployment, changes it with a merge patch, and returns the stored object. It keeps fields that ebctl does
-// not know. If somebody else has changed the object in the meantime, it reads and edits the object again.
+// not know. If another client has changed the object in the meantime, it reads and edits the object again.
 func (c bundleClient) change(ctx context.Context, name string, edit func(*v1alpha1.BundleDeployment) error) (v1alpha1.BundleDeployment, error) {
 	var changed v1alpha1.BundleDeployment
 
@@ -161,7 +161,6 @@ func mergePatch(former, wanted *v1alpha1.BundleDeployment) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// newBundleDeleteCommand returns the command that deletes a BundleDeployment.
 func newBundleDeleteCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	var waiting waiting
 
@@ -184,7 +183,7 @@ func newBundleDeleteCommand(session *session, cluster *clusterFlags) *cobra.Comm
 // deletedBundle is the JSON output of 'bundle delete'.
 type deletedBundle struct {
 	Name string `json:"bundleDeployment"`
-	// Gone reports whether the BundleDeployment and its objects are removed.
+	// Gone is true if the command has waited until the BundleDeployment and its objects were removed.
 	Gone bool `json:"gone"`
 }
 

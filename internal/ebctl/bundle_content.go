@@ -27,7 +27,6 @@ type bundleContent struct {
 	Files  []bundleFile `json:"files"`
 }
 
-// bundleFile is a file of a Bundle.
 type bundleFile struct {
 	Path string `json:"path"`
 	// Size is in bytes.
@@ -117,8 +116,8 @@ func (s *session) bundleContent(ctx context.Context, cluster clusterFlags, serve
 	return s.print(bundleContent{name, digest, files}, table)
 }
 
-// download writes the archive of a Bundle to a file and returns its digest. The digest must equal the one in the status, unless
-// another provisioner has made the Bundle and the status has none.
+// download writes the archive of a Bundle to a file and returns its digest. If the status of the Bundle has a digest, both must be
+// equal; other bundle provisioners report none.
 func (s *session) download(ctx context.Context, cluster clusterFlags, server contentFlags, bundle v1alpha1.Bundle, into io.Writer) (string, error) {
 	body, err := s.callContent(ctx, cluster, server, bundle.Status.ContentURL, nil)
 	if err != nil {

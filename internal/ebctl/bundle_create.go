@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// plainClass is the class of the provisioner of manifests in the format plain+v0.
+// plainClass is the default provisioner class. Its format is plain+v0: a folder of manifests.
 const plainClass = "core-rukpak-io-plain"
 
 // bundleOrder contains the flags of 'bundle create'.
@@ -27,7 +27,6 @@ type bundleOrder struct {
 	waiting                          waiting
 }
 
-// newBundleCreateCommand returns the command that creates a BundleDeployment.
 func newBundleCreateCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	var order bundleOrder
 
@@ -70,7 +69,6 @@ func (o *bundleOrder) addSources(flags *pflag.FlagSet) {
 		"NAME[:FOLDER]: a ConfigMap in the provisioner's namespace, and the folder of its files in the bundle, such as content:manifests; can be repeated")
 }
 
-// addBundleClass adds the flag --bundle-class.
 func addBundleClass(flags *pflag.FlagSet, class *string) {
 	flags.StringVar(class, "bundle-class", "", "the provisioner class of the Bundle, which determines its format (default: the class of its BundleDeployment)")
 }
@@ -147,7 +145,6 @@ func (o bundleOrder) source() (v1alpha1.BundleSource, error) {
 	}
 }
 
-// gitSource returns the source for --git.
 func (o bundleOrder) gitSource(reference v1alpha1.GitRef) (v1alpha1.BundleSource, error) {
 	if reference != (v1alpha1.GitRef{Branch: o.branch}) && reference != (v1alpha1.GitRef{Tag: o.tag}) && reference != (v1alpha1.GitRef{Commit: o.commit}) ||
 		reference == (v1alpha1.GitRef{}) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,7 @@ const (
 	comparisonDeletion = 10 * time.Second
 )
 
-// differentError reports that a Bundle differs from a cluster.
+// differentError reports that a version would change its cluster.
 type differentError struct{ name, summary string }
 
 func (e *differentError) Error() string { return e.name + " differs: " + e.summary }
@@ -39,7 +40,7 @@ type bundleComparison struct {
 	Deployment string `json:"bundleDeployment"`
 	// Differences are the objects that would change.
 	Differences []v1alpha1.ObjectDifference `json:"differences"`
-	// Omitted is the number of further objects.
+	// Omitted is the number of objects that would change, but are not in Differences.
 	Omitted int `json:"omitted,omitempty"`
 }
 
@@ -188,7 +189,7 @@ func (o bundleOrder) any() bool {
 		o.directory != "" || o.sha256 != ""
 }
 
-// changeFrom returns a function that sets the version in a manifest.
+// changeFrom returns a function that sets the version that the manifest in a file describes.
 func changeFrom(path string) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -208,7 +209,8 @@ func changeFrom(path string) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	return parseChange(text)
 }
 
-// parseChange parses a manifest.
+// parseChange parses a manifest. For a BundleDeployment, the function replaces the whole spec; for a Bundle, only the class and
+// source of the template.
 func parseChange(text []byte) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	var kind metav1.TypeMeta
 	if err := yaml.Unmarshal(text, &kind); err != nil || kind.APIVersion != v1alpha1.GroupVersion.String() {
@@ -237,7 +239,8 @@ func parseChange(text []byte) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	}
 }
 
-// comparison returns a BundleDeployment that compares a version of another one, which need not exist.
+// comparison returns a new BundleDeployment that compares the version set by change with the BundleDeployment of the given name, if
+// it exists. It does not create the BundleDeployment.
 func (c bundleClient) comparison(ctx context.Context, name string, order bundleDiff, change func(*v1alpha1.BundleDeploymentSpec)) (*v1alpha1.BundleDeployment, error) {
 	class := order.class
 	if class == "" {
@@ -276,7 +279,8 @@ func (s *session) endComparison(ctx context.Context, client bundleClient, made v
 	defer cancel()
 
 	if err := client.api.Delete().Resource(deployments).Name(made.Name).Do(ctx).Error(); err != nil && !apierrors.IsNotFound(err) {
-		fmt.Fprintf(s.Err, "%s: it installs nothing, but could not be deleted: %v\n", made.Name, err)
+		fmt.Fprintf(s.Err, "The BundleDeployment %s of the comparison could not be deleted: %v\nIt installs nothing. Delete it with 'ebctl bundle delete %s'.\n",
+			made.Name, err, made.Name)
 	}
 }
 
@@ -320,7 +324,8 @@ func (s *session) printComparison(name string, found v1alpha1.Comparison) error 
 		fmt.Fprintf(&text, "%s %s\n%s", difference.Action, difference.Object, difference.Diff)
 	}
 
-	summary := fmt.Sprintf("%d objects would be created, %d changed, %d deleted", counts["create"], counts["change"], counts["delete"])
+	summary := fmt.Sprintf("%s would be created, %d changed, %d deleted",
+		english.Plural(counts["create"], "object", ""), counts["change"], counts["delete"])
 	if found.Omitted > 0 {
 		summary += fmt.Sprintf(", and %d more are not listed", found.Omitted)
 	}
@@ -340,7 +345,7 @@ func (s *session) printComparison(name string, found v1alpha1.Comparison) error 
 	return &differentError{name, summary}
 }
 
-// comparisonText prints the result of 'bundle diff' for people. The IDs of its rows are the objects.
+// comparisonText prints the result of 'bundle diff' for people. In the output format name, it prints the objects.
 type comparisonText struct {
 	text        string
 	differences []v1alpha1.ObjectDifference

@@ -77,7 +77,7 @@ func bundleRun(t *testing.T, kubeconfig string, args ...string) (out, problems s
 	return stdout.String(), stderr.String(), code
 }
 
-// provisioner plays the controllers of the bundle provisioner.
+// provisioner acts as the controllers of the bundle provisioner.
 type provisioner struct {
 	client.Client
 
@@ -158,7 +158,7 @@ func (p provisioner) report(deployment *v1alpha1.BundleDeployment, active string
 	}
 }
 
-// started is an 'ebctl bundle' that runs while the test plays the provisioner.
+// started starts 'ebctl bundle' in the background, while the test acts as the provisioner. wait returns its output once it has ended.
 func started(t *testing.T, kubeconfig string, wantCode int, args ...string) (wait func() (out, problems string)) {
 	t.Helper()
 
@@ -253,7 +253,7 @@ func TestBundleExitCodes(t *testing.T) {
 	_, problems = bundleCommand(t, kubeconfig, ebctl.ExitConflict, "create", "twice", "--upload")
 	wantTexts(t, problems, `"twice" already exists`)
 
-	// The CEL rules of the API server judge values.
+	// The API server checks values with the CEL rules of the definitions.
 	_, problems = bundleCommand(t, kubeconfig, ebctl.ExitError, "create", "invalid", "--upload", "--class", "a.b")
 	wantTexts(t, problems, "provisionerClassName")
 
@@ -302,7 +302,7 @@ func TestBundleWaitForTheTemplate(t *testing.T) {
 		[4]string{v1alpha1.TypeInstalled, "True", v1alpha1.ReasonInstallationSucceeded, "installed"})
 
 	out, problems := wait()
-	wantTexts(t, problems, "timed out: Bundle pivots-1 is installed; UnpackPending: fetching the next one", "The installation continues.")
+	wantTexts(t, problems, "timed out: Bundle pivots-1 is installed; UnpackPending: fetching the next one", "Only the wait has ended.")
 	wantTexts(t, out, "pivots-1", "InstallationSucceeded")
 }
 

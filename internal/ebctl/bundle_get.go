@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// bundleState is the JSON output of 'bundle get' and 'bundle create'.
+// bundleState is the JSON output of 'bundle get', and of the commands that create or change a BundleDeployment.
 type bundleState struct {
 	Deployment v1alpha1.BundleDeployment `json:"bundleDeployment"`
 	// Bundles are the Bundles of the BundleDeployment, the newest first.
@@ -29,7 +29,6 @@ type bundleList struct {
 	Bundles     []v1alpha1.Bundle           `json:"bundles"`
 }
 
-// newBundleGetCommand returns the command that shows a BundleDeployment.
 func newBundleGetCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get NAME",
@@ -51,7 +50,6 @@ func newBundleGetCommand(session *session, cluster *clusterFlags) *cobra.Command
 	}
 }
 
-// newBundleListCommand returns the command that lists BundleDeployments.
 func newBundleListCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   listCommand,
@@ -138,7 +136,6 @@ func (s *session) bundleRows(found []v1alpha1.BundleDeployment, made []v1alpha1.
 	return table
 }
 
-// printBundleState prints a BundleDeployment and its Bundles.
 func (s *session) printBundleState(state bundleState) error {
 	deployment := state.Deployment
 

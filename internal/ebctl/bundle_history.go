@@ -18,7 +18,6 @@ type bundleHistory struct {
 	Versions []v1alpha1.Version `json:"versions"`
 }
 
-// newBundleHistoryCommand returns the command that lists the versions of a BundleDeployment.
 func newBundleHistoryCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history NAME",
@@ -40,7 +39,6 @@ func newBundleHistoryCommand(session *session, cluster *clusterFlags) *cobra.Com
 	}
 }
 
-// printHistory prints the versions of a BundleDeployment.
 func (s *session) printHistory(deployment v1alpha1.BundleDeployment) error {
 	table := output.Rows{
 		Head:        []string{"VERSION", "INSTALLED", "SOURCE", "BUNDLE", "DIGEST"},
@@ -70,8 +68,8 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 		Use:   "rollback NAME",
 		Short: "Install a former version of a BundleDeployment again",
 		Long: "Install a former version of a BundleDeployment again, with its config.\n\n" +
-			"Without --to, it is the version before the installed one. If the current template is not installed, for example because it failed, it is\n" +
-			"the installed version. The source of the version is pinned, for example to the digest of the image.",
+			"Without --to, the command installs the version before the installed one. If the current template is not installed, for example because\n" +
+			"it failed, the command returns to the installed version. The source of a version is pinned, for example to the digest of the image.",
 		Example: "  ebctl bundle rollback my-addon --to 2 --wait",
 		Args:    arguments("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -79,7 +77,7 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 		},
 	}
 
-	command.Flags().Int64Var(&number, "to", 0, "the number of the version, as in 'ebctl bundle history' (default: the former one)")
+	command.Flags().Int64Var(&number, "to", 0, "the number of the version, as in 'ebctl bundle history' (default: the previous one)")
 	addBundleWait(command, &waiting)
 
 	return command
@@ -131,7 +129,8 @@ func (s *session) rollbackBundle(ctx context.Context, cluster clusterFlags, name
 	return nil
 }
 
-// former returns the version with the number, or the default target of a rollback.
+// former returns the version with the number. If the number is 0, it returns the version to which a rollback leads by default: the
+// previous one if the current template is installed, and the installed one otherwise.
 func (c bundleClient) former(ctx context.Context, deployment v1alpha1.BundleDeployment, number int64) (v1alpha1.Version, error) {
 	history := deployment.Status.History
 

@@ -47,7 +47,6 @@ func newBundlePushCommand(session *session, cluster *clusterFlags) *cobra.Comman
 	return command
 }
 
-// push uploads a folder as the content of a Bundle.
 func (s *session) push(ctx context.Context, cluster clusterFlags, credentials contentFlags, server, bundle, folder string) error {
 	archive, err := pack(ctx, folder)
 	if err != nil {
@@ -90,7 +89,7 @@ func (s *session) pushAddress(ctx context.Context, cluster clusterFlags, server,
 	return found.Status.UploadURL, nil
 }
 
-// packed is the archive of a folder in a temporary file. Close removes the file.
+// packed is the archive of a folder, in a temporary file that Close removes.
 type packed struct {
 	file *os.File
 	size int64
@@ -135,7 +134,7 @@ func pack(ctx context.Context, folder string) (_ *packed, err error) {
 	}
 
 	if limit := archive.DefaultLimits().CompressedBytes; info.Size() > limit {
-		return nil, fmt.Errorf("the archive of the folder has %d bytes, and more than %d are not accepted", info.Size(), limit)
+		return nil, fmt.Errorf("the archive of the folder has %d bytes; the maximum is %d", info.Size(), limit)
 	}
 
 	made.size, made.digest = info.Size(), hex.EncodeToString(sum.Sum(nil))
@@ -143,7 +142,6 @@ func pack(ctx context.Context, folder string) (_ *packed, err error) {
 	return made, nil
 }
 
-// upload uploads an archive to a URL.
 func (s *session) upload(ctx context.Context, cluster clusterFlags, credentials contentFlags, address string, archive *packed) error {
 	body, err := s.callContent(ctx, cluster, credentials, address, archive.file)
 	if err != nil {

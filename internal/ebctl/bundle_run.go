@@ -59,7 +59,8 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 	return command
 }
 
-// runBundle packs a folder, stores the BundleDeployment, uploads the archive, waits if the user wants that, and prints the state.
+// runBundle packs a folder, stores the BundleDeployment and the kubeconfig of its target, uploads the archive, waits if the user wants
+// that, and prints the state.
 func (s *session) runBundle(ctx context.Context, cluster clusterFlags, name, folder string, order bundleRun) error {
 	archive, err := pack(ctx, folder)
 	if err != nil {
@@ -107,7 +108,8 @@ func (s *session) runBundle(ctx context.Context, cluster clusterFlags, name, fol
 	return s.finishBundle(ctx, client, name, order.waiting)
 }
 
-// store creates the BundleDeployment for a source, or changes the existing one.
+// store creates the BundleDeployment for a source, or changes the existing one. It does not change the type of the source, the target
+// or the class.
 func (c bundleClient) store(ctx context.Context, name string, order bundleRun, source v1alpha1.BundleSource) (v1alpha1.BundleDeployment, error) {
 	changed, err := c.change(ctx, name, func(deployment *v1alpha1.BundleDeployment) error {
 		template := &deployment.Spec.Template.Spec
@@ -116,7 +118,7 @@ func (c bundleClient) store(ctx context.Context, name string, order bundleRun, s
 		case template.Source.Type != v1alpha1.SourceTypeUpload:
 			return usage("the source of the BundleDeployment %s is %s, and 'run' changes uploads only: use another name", name, sourceText(template.Source))
 		case order.targetSecret != "" && (target == nil || target.KubeconfigSecretRef.Name != order.targetSecret):
-			return usage("the BundleDeployment %s installs on another cluster: use another name, or omit --target-secret", name)
+			return usage("the BundleDeployment %s has another target: use another name, or omit --target-secret and --target-kubeconfig", name)
 		case order.class != "" && order.class != deployment.Spec.ProvisionerClassName:
 			return usage("the BundleDeployment %s has the class %s: use another name, or omit --class", name, deployment.Spec.ProvisionerClassName)
 		}
@@ -207,7 +209,7 @@ func uploadAddress(server, bundle string) (string, error) {
 	return address, nil
 }
 
-// uploadable returns the Bundle of a template. done reports whether it accepts an upload or already has its content.
+// uploadable returns the Bundle of the template. done is true once the Bundle is unpacked, or waits for an upload to a known address.
 func (c bundleClient) uploadable(ctx context.Context, deployment v1alpha1.BundleDeployment, addressKnown bool) (bundle v1alpha1.Bundle, done bool, err error) {
 	state, err := c.state(ctx, deployment.Name)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 const (
 	// transferTimeout limits a download or upload.
 	transferTimeout = 10 * time.Minute
-	// transferAttempts is the maximum number of requests while the server is not ready. transferPause is the time between two of
-	// them.
+	// transferAttempts is the maximum number of requests if the server responds with 503. transferPause is the time between two
+	// requests.
 	transferAttempts = 5
 	transferPause    = 2 * time.Second
 )
@@ -55,8 +55,8 @@ func contentStatus(statuses ...int) func(error) bool {
 	}
 }
 
-// callContent fetches the content at a URL, or uploads upload unless it is nil, and returns the body of the response. Replicas
-// that have no content or accept no uploads respond with 503; callContent then repeats the request.
+// callContent downloads the content at a URL or, if upload is not nil, uploads this file, and returns the body of the response. A
+// replica that has no content or accepts no uploads responds with 503; callContent then tries again, up to transferAttempts times.
 func (s *session) callContent(ctx context.Context, cluster clusterFlags, server contentFlags, address string, upload *os.File) (io.ReadCloser, error) {
 	target, err := url.Parse(address)
 	if err != nil || target.Scheme != "https" || target.Host == "" {
@@ -70,7 +70,7 @@ func (s *session) callContent(ctx context.Context, cluster clusterFlags, server 
 
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, usage("preparing the calls of the content server: %w", err)
+		return nil, usage("preparing to call the content server: %w", err)
 	}
 
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is for this server only

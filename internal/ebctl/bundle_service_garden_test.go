@@ -214,7 +214,7 @@ func TestBundleRun(t *testing.T) {
 	value("2")
 
 	_, problems = run(ebctl.ExitUsage, slices.Concat([]string{"run", "folder", first, "--target-secret", "other"}, running.access)...)
-	wantTexts(t, problems, "installs on another cluster")
+	wantTexts(t, problems, "has another target")
 
 	out, _ = run(ebctl.ExitOK, "delete", "folder", "--wait", "-o", "json")
 	wantTexts(t, out, `"gone": true`)

@@ -24,7 +24,7 @@ const (
 	maxKubeconfig = 512 << 10
 )
 
-// provisionerNamespace returns the namespace with the Secrets of the bundle provisioner.
+// provisionerNamespace returns the namespace of the bundle provisioner: the given one, that of the kubeconfig's context, or the default.
 func (s *session) provisionerNamespace(cluster clusterFlags, given string) string {
 	if given != "" {
 		return given
@@ -44,8 +44,7 @@ func (s *session) provisionerNamespace(cluster clusterFlags, given string) strin
 	return provisionerNamespace
 }
 
-// targetKubeconfig reads a kubeconfig. It checks that the kubeconfig contains all credentials, because the provisioner accepts no
-// other ones.
+// targetKubeconfig reads a kubeconfig. It rejects one that refers to programs or files, as the provisioner would.
 func targetKubeconfig(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

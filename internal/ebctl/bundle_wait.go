@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// bundleTimeoutError reports that a wait ended before the Bundle was installed. The installation continues.
+// bundleTimeoutError reports that a wait reached its limit before its end, such as the installation of a Bundle.
 type bundleTimeoutError struct {
 	name string
 	// last is the last known progress.
@@ -39,8 +39,8 @@ func (s *session) waitForBundle(ctx context.Context, client bundleClient, name s
 	return s.pollBundle(ctx, name, limit, func(ctx context.Context) (string, bool, error) { return client.progress(ctx, name) })
 }
 
-// pollBundle calls look until it is done, and prints the progress to standard error. It repeats requests that fail with a
-// temporary error.
+// pollBundle calls look until it is done, and prints the progress to standard error. A failed Bundle, a usage error, and the statuses
+// 401, 403 and 404 of the API server end the wait; after any other error, it calls look again. A limit of 0 means no limit.
 func (s *session) pollBundle(ctx context.Context, name string, limit time.Duration, look func(context.Context) (text string, done bool, err error)) error {
 	start, shown := s.Clock.Now(), ""
 
@@ -74,7 +74,7 @@ func (s *session) pollBundle(ctx context.Context, name string, limit time.Durati
 	}
 }
 
-// progress describes what a BundleDeployment waits for, and reports whether the Bundle of the current template is installed.
+// progress returns the reason why a BundleDeployment is not ready yet, and whether the Bundle of the current template is installed.
 // While the provisioner changes from one Bundle to the next, the condition Installed stays true, so progress compares the content
 // of the active Bundle with the template. It does not compare the labels with the hash of the template, because other
 // provisioners compute the hash differently.

@@ -27,7 +27,6 @@ func newCloudAccountCommand(session *session) *cobra.Command {
 	)
 }
 
-// newCloudAccountListCommand returns the command that lists the accounts.
 func newCloudAccountListCommand(session *session) *cobra.Command {
 	var accountType, state, tenant string
 
@@ -78,7 +77,6 @@ func newCloudAccountListCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newCloudAccountExplainCommand returns the command that explains the state of an account.
 func newCloudAccountExplainCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain NAME",
@@ -153,7 +151,6 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 	return command
 }
 
-// findCloudAccount returns the account with the name.
 func findCloudAccount(ctx context.Context, client *brokerclient.Client, name string) (operatorapi.CloudAccount, error) {
 	list, err := client.ListCloudAccounts(ctx)
 	if err != nil {

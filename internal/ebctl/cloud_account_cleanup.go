@@ -13,7 +13,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newCloudAccountCleanupCommand returns the command that calls the cleanup hook for dirty accounts now.
 func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 	var (
 		dryRun bool
@@ -22,7 +21,7 @@ func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "cleanup [NAME...]",
-		Short: "Call the cleanup hook for dirty accounts now, by default for all of them",
+		Short: "Call the cleanup hook for dirty accounts now, by default for all that nothing uses",
 		Long: "Call the cleanup hook for dirty accounts now, by default for all that nothing uses.\n\n" +
 			"The hook empties the accounts. An account is free once the hook has confirmed that it is empty. The broker does the same in the " +
 			"background." + helpAudited,
@@ -96,7 +95,7 @@ func (s *session) cleanUpAccounts(ctx context.Context, client *brokerclient.Clie
 		}
 
 		dirty, next := "", ""
-		if !cleanup.DirtySince.IsZero() { // the broker has not recorded the account yet
+		if !cleanup.DirtySince.IsZero() { // zero until the broker has recorded the account
 			dirty, next = s.age(cleanup.DirtySince), cleanup.NextAttemptAt.UTC().Format("2006-01-02 15:04")
 		}
 

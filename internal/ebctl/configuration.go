@@ -124,7 +124,6 @@ func (s Sources) defaultFile() string {
 	return ""
 }
 
-// readConfiguration reads a configuration file.
 func readConfiguration(path string) (configuration, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

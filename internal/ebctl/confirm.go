@@ -24,8 +24,9 @@ func addYes(session *session, command *cobra.Command) *cobra.Command {
 // asks reports whether commands ask the user for confirmation.
 func (s *session) asks() bool { return !s.yes && s.Interactive() }
 
-// confirm asks the user to confirm an action that cannot be undone. It does not ask if --yes is set or if standard input is not a
-// terminal, so that scripts do not hang. Only the answers y and yes confirm. The question is canceled when the context ends.
+// confirm asks the user to confirm an action, and returns errDeclined unless the answer is y or yes. It does not ask, and returns
+// nil, if --yes is set or standard input is not a terminal, so that scripts do not hang. When the context ends, it returns
+// the context's error.
 func (s *session) confirm(ctx context.Context, format string, args ...any) error {
 	if !s.asks() {
 		return nil

@@ -20,7 +20,6 @@ func newCredentialsCommand(session *session) *cobra.Command {
 	)
 }
 
-// newCredentialsListCommand returns the command that lists the kubeconfigs.
 func newCredentialsListCommand(session *session) *cobra.Command {
 	var (
 		filter   operatorapi.ListCredentialsParams
@@ -69,7 +68,7 @@ func newCredentialsListCommand(session *session) *cobra.Command {
 
 	flags := command.Flags()
 	flags.StringVar(&instance, "instance", "", "only those of the instance, by its ID or name")
-	flags.BoolVar(&problems, "problems", false, "only those whose newest renewal has failed")
+	flags.BoolVar(&problems, "problems", false, "only those whose latest renewal has failed")
 	completeBy(command, "instance", session.completeInstance)
 
 	return command

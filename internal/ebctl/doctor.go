@@ -120,7 +120,8 @@ func (s *session) provisionerStatus(ctx context.Context) []check {
 	return provisioner.status(ctx, provisioner.clientOf(settings), "provisioner")
 }
 
-// behind returns a session and the settings of the Provisioner behind the broker, or false if no credentials for it are configured.
+// behind returns a session and the settings of the Provisioner behind the broker. It returns false if no credentials for the
+// Provisioner are configured, or if its settings are invalid.
 func (s *session) behind() (*session, Settings, bool) {
 	configured := *s.globals
 	configured.flags = Settings{} // the flags apply to the broker

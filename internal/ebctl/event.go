@@ -23,7 +23,6 @@ const (
 	eventPage  = 100
 )
 
-// newEventCommand returns the group of commands about events.
 func newEventCommand(session *session) *cobra.Command {
 	command := group("event", "List and follow events of instances, operations and orchestrations",
 		newEventListCommand(session), newEventWatchCommand(session))
@@ -69,7 +68,6 @@ func (f *eventFlags) client(ctx context.Context, session *session) (*brokerclien
 	return client, err
 }
 
-// newEventListCommand returns the command that lists events.
 func newEventListCommand(session *session) *cobra.Command {
 	var (
 		given eventFlags
@@ -133,7 +131,6 @@ func (f *eventFlags) list(ctx context.Context, client *brokerclient.Client, limi
 	return all, nil
 }
 
-// newEventWatchCommand returns the command that follows events.
 func newEventWatchCommand(session *session) *cobra.Command {
 	var given eventFlags
 
@@ -225,7 +222,7 @@ func eventRows(events []operatorapi.CloudEvent) output.Rows {
 	return rows
 }
 
-// typePrefix is the prefix of event types in CloudEvents.
+// typePrefix is the prefix of the broker's event types in CloudEvents. Tables and flags omit it.
 const typePrefix = "io.github.environment-broker."
 
 // eventDetail returns the fields that only some types have.

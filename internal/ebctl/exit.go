@@ -22,15 +22,16 @@ const (
 	ExitError
 	// ExitUsage reports an invalid command line, variable or configuration file.
 	ExitUsage
-	// ExitNotFound reports that a plan, an instance, a binding or an operation does not exist.
+	// ExitNotFound reports that an object does not exist, such as an instance or a plan.
 	ExitNotFound
-	// ExitConflict reports a conflict with the current state: an ID in use, or a concurrent operation.
+	// ExitConflict reports a conflict with the current state, such as an ID in use or a concurrent operation.
 	ExitConflict
 	// ExitTimedOut reports that the wait timed out. The operation continues.
 	ExitTimedOut
-	// ExitOperationFailed reports that the operation that the command waited for has failed or was canceled.
+	// ExitOperationFailed reports that the command has waited for an operation, an orchestration or a Bundle, which has failed or was
+	// canceled.
 	ExitOperationFailed
-	// ExitAuditBroken reports that the audit log was changed.
+	// ExitAuditBroken reports that the chain of the audit log is broken.
 	ExitAuditBroken
 	// ExitDifferent reports that a comparison has found differences.
 	ExitDifferent
@@ -69,7 +70,8 @@ type exit struct {
 	applies func(error) bool
 	code    int
 	hint    string
-	// lists reports that the error is about an object: the lists of such objects replace the hint, see listsOf.
+	// lists is true if the error is about an object of the command line. The commands of listsOf, if there are any, then replace
+	// the hint.
 	lists bool
 }
 
@@ -89,7 +91,7 @@ func exits() []exit {
 		{applies: is[*orchestrationTimeoutError], code: ExitTimedOut, hint: "The orchestration continues. See 'ebctl orchestration explain ID'."},
 		{applies: is[*orchestrationEndedError], code: ExitOperationFailed, hint: "See 'ebctl orchestration explain ID' for the cause and the next steps."},
 		{applies: isInterrupted, code: ExitError},
-		{applies: is[*bundleTimeoutError], code: ExitTimedOut, hint: "The installation continues. See 'ebctl bundle get NAME' for its progress."},
+		{applies: is[*bundleTimeoutError], code: ExitTimedOut, hint: "Only the wait has ended. See 'ebctl bundle get NAME' for the state."},
 		{applies: is[*bundleFailedError], code: ExitOperationFailed, hint: "See docs/operator/bundles.md for the conditions and what to do."},
 		{
 			applies: apierrors.IsNotFound, code: ExitNotFound,

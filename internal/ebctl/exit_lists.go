@@ -2,8 +2,8 @@ package ebctl
 
 import "github.com/spf13/cobra"
 
-// listsOf returns the commands, with quotes, that list the objects which the command takes as arguments. It returns none if these are
-// instances, runtimes or operations, or only filters of a list.
+// listsOf returns the commands, in quotes, that list the objects on which the command works. It returns none for list commands, and
+// for commands on instances, runtimes and operations: for these, the hint of the error names the lists.
 func listsOf(command *cobra.Command) []string {
 	if command.Name() == listCommand {
 		return nil
@@ -26,8 +26,8 @@ func listsOf(command *cobra.Command) []string {
 	return nil
 }
 
-// knownLists returns the lists for commands, and for groups of commands, to which the rule does not apply that the group of a command
-// lists its objects.
+// knownLists returns the exceptions to the rule that the command list of a group lists the objects of the group. The keys are commands
+// and groups; nil means no lists.
 func knownLists() map[string][]string {
 	const instances = "'ebctl instance list'"
 

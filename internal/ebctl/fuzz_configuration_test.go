@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzConfiguration decodes arbitrary configuration files. What is accepted can be written and read again, as `ebctl login` does.
+// FuzzConfiguration decodes arbitrary configuration files. An accepted file can be written and read again, as `ebctl login` does.
 func FuzzConfiguration(f *testing.F) {
 	for _, seed := range []string{
 		"", "{}", "address: http://127.0.0.1:8080\nusername: u\npassword: p\n", "context: a\ncontexts: {a: {token: t}, b: {provisioner: {address: x}}}",

@@ -72,7 +72,7 @@ func (s *session) create(command *cobra.Command, name string, order order) error
 	}
 
 	if !validName(name) {
-		return usage("%q is not a valid name; use at most 64 letters, digits and hyphens", name)
+		return usage("%q is not a valid name; use 1 to 64 letters, digits and hyphens, without a hyphen at either end", name)
 	}
 
 	parameters, err := order.parameters.read(s.In, order.region)

@@ -15,7 +15,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newInstanceProtectCommand returns the command that protects an instance from deletion.
 func newInstanceProtectCommand(session *session) *cobra.Command {
 	return newProtectionCommand(session, (*brokerclient.Client).ProtectInstance, cobra.Command{
 		Use:   "protect ID_OR_NAME",
@@ -102,13 +101,12 @@ func newInstanceLabelCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newInstanceUpgradeTimeCommand returns the command that chooses when an upgrade starts.
 func newInstanceUpgradeTimeCommand(session *session) *cobra.Command {
 	command := session.onInstance(&cobra.Command{
 		Use:   "upgrade-time ID_OR_NAME TIME",
 		Short: "Choose when an upgrade with a deadline starts",
 		Long: "Choose when the upgrade of an instance starts.\n\nIts orchestration must have a deadline, and the time must be in the future and before " +
-			"it. The upgrade then ignores maintenance windows. It starts later if its wave or the limits of the orchestration require it. Tenants can " +
+			"this deadline. The upgrade then ignores maintenance windows. It starts later if its wave or the limits of the orchestration require it. Tenants can " +
 			"choose the time with the upgradeTime parameter of an update. The command needs the operator role. The audit log records your name.",
 		Example: "  ebctl instance upgrade-time my-cluster 2030-01-02T22:00:00Z",
 	}, func(ctx context.Context, instance target, args []string) error {

@@ -11,7 +11,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newJobListCommand returns the command that lists the jobs of the broker.
 func newJobListCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   listCommand,
@@ -54,7 +53,6 @@ func newJobListCommand(session *session) *cobra.Command {
 	}
 }
 
-// newJobRunCommand returns the command that runs a job.
 func newJobRunCommand(session *session) *cobra.Command {
 	var order operatorapi.JobOrder
 
@@ -125,7 +123,7 @@ func resultText(items string, run operatorapi.JobRun) string {
 	case run.StartedAt.IsZero():
 		return ""
 	case run.Held:
-		return fmt.Sprintf("held: %d %s are due, confirm them", run.Due, items)
+		return fmt.Sprintf("held: %d %s are due; confirm their number with --confirm", run.Due, items)
 	case run.Due == 0 && len(run.Errors) > 0:
 		return "failed: " + run.Errors[0]
 	case run.Due == 0:
@@ -144,7 +142,8 @@ func resultText(items string, run operatorapi.JobRun) string {
 	return text
 }
 
-// idsText lists IDs, with a prefix. The response contains only the first ones of all. Without IDs, the text is empty.
+// idsText returns the prefix and the IDs, or an empty string without IDs. all is the total number of IDs, of which the response
+// contains only the first ones.
 func idsText(prefix string, ids []string, all int) string {
 	if len(ids) == 0 {
 		return ""

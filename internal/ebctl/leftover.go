@@ -25,7 +25,6 @@ func newLeftoverCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newLeftoverCleanupCommand returns the command that cleans up leftovers now.
 func newLeftoverCleanupCommand(session *session) *cobra.Command {
 	var (
 		dryRun bool
@@ -172,7 +171,7 @@ func chooseLeftovers(ctx context.Context, client *brokerclient.Client, args []st
 
 	for _, arg := range args {
 		if !found[arg] {
-			return chosen, &notFoundError{text: fmt.Sprintf("there is no leftover %s, and no leftover of such an instance", arg)}
+			return chosen, &notFoundError{text: fmt.Sprintf("no leftover has the ID %s, and no instance with this ID has leftovers", arg)}
 		}
 	}
 

@@ -67,7 +67,7 @@ type listFlags struct {
 	sortBy                       string
 }
 
-// command returns the list command. If withTotal is true, it has the flag --total, which the audit log does not support.
+// command returns the list command. If withTotal is true, it has the flag --total, which not every list supports.
 func (l lister[L, E]) command(session *session, short string, withTotal bool) *cobra.Command {
 	var given listFlags
 
@@ -163,7 +163,7 @@ func (l lister[L, E]) rows(entries []E, noHeaders bool) output.Rows {
 	return rows
 }
 
-// open calls prepare and returns a client of the broker.
+// open returns a client of the session's service after calling prepare.
 func (l lister[L, E]) open(ctx context.Context, session *session) (*brokerclient.Client, error) {
 	client, err := session.client()
 	if err == nil && l.prepare != nil {
@@ -244,8 +244,8 @@ func (l lister[L, E]) collect(ctx context.Context, client *brokerclient.Client, 
 	return found, nil
 }
 
-// pageSize returns the size of the pages to request; 0 means the broker's default. If every is false, a limit below the default
-// is enough.
+// pageSize returns the size of the pages to request; 0 means the broker's default. Unless every entry is needed, the page need not be
+// larger than the limit.
 func (f listFlags) pageSize(every bool) int {
 	const brokersOwn = 50
 	if every || f.limit >= brokersOwn {

@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// TestExportStreams exports 10,000 instances in pages of 100. Before ebctl requests a page, it has written nearly all entries of the
-// pages before, so it never holds more than two pages.
+// TestExportStreams exports 10,000 instances in pages of 100. Before ebctl requests a page, it must have written nearly all entries of
+// the earlier pages, because it may not hold more than two pages.
 func TestExportStreams(t *testing.T) {
 	t.Parallel()
 

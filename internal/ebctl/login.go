@@ -56,7 +56,7 @@ func newLoginCommand(session *session) *cobra.Command {
 	return command
 }
 
-// login prompts for missing credentials, checks the credentials, and stores the context.
+// login prompts for the password if it and the token are missing, checks the credentials, and stores and selects the context.
 func (s *session) login(ctx context.Context, name string) error {
 	wanted := s.sources().given()
 
@@ -223,7 +223,6 @@ func newContextListCommand(session *session) *cobra.Command {
 	}
 }
 
-// newContextUseCommand returns the command that selects the context for later commands.
 func newContextUseCommand(session *session) *cobra.Command {
 	return newContextChangeCommand(session, "use", "Select the context for later commands", func(c *configuration, name string) {
 		c.Context = name

@@ -134,13 +134,13 @@ func (e *interventionError) Unwrap() error { return e.cause }
 type intervention struct {
 	operatorapi.Intervention
 
-	// question is the confirmation question. It is empty for interventions that destroy nothing.
+	// question is the confirmation question. It is empty for a retry of one operation, which needs no confirmation.
 	question string
 	// verb is the name of the command; doing starts its error messages.
 	verb, doing string
 	// send is the client method that sends the intervention. It returns the changed operation or, for a retry, the new operation.
 	send func(*brokerclient.Client, context.Context, string, operatorapi.Intervention) (operatorapi.Operation, error)
-	// goal is the final state of the operation that makes --wait succeed.
+	// goal is a final state with which --wait succeeds. It also succeeds if the operation does.
 	goal    operatorapi.OperationState
 	waiting waiting
 	bulk    bulkFlags
@@ -271,7 +271,8 @@ func (s *session) intervene(ctx context.Context, idOrName string, wanted interve
 	return cmp.Or(failed, s.print(operation, s.operationText(operation)))
 }
 
-// confirmIntervention shows the operation and asks the question. It does nothing if there is no question or no user to answer it.
+// confirmIntervention shows the operation and asks the question. It does nothing if there is no question, with --yes, or if standard
+// input is not a terminal.
 func (s *session) confirmIntervention(ctx context.Context, client *brokerclient.Client, id, question string) error {
 	if question == "" || !s.asks() {
 		return nil

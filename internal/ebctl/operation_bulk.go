@@ -36,7 +36,7 @@ func (s *session) helpSelector() string {
 	}
 
 	return s.text("\n\nWith --selector, the command intervenes in the newest operations of all selected instances, as far as their states allow it. ") +
-		"A selector has conditions NAME=VALUE, separated by commas, or is 'all'. All of its conditions must hold. They are " + conditions +
+		"A selector is 'all', or a list of conditions NAME=VALUE, separated by commas, which must all hold. The conditions are " + conditions +
 		"; account, subaccount and region are regular expressions. --dry-run lists the operations. The command continues after an error, prints " +
 		"the result of each operation, and fails if one failed."
 }
@@ -54,7 +54,7 @@ func (f *bulkFlags) add(session *session, command *cobra.Command) {
 
 	flags := command.Flags()
 	flags.StringArrayVar(&f.selectors, "selector", nil, session.text("the instances, such as plan=aws,region=^eu-,state=failed, or all; repeatable"))
-	flags.StringArrayVar(&f.excluded, "exclude", nil, session.text("leave out instances: a selector; repeatable"))
+	flags.StringArrayVar(&f.excluded, "exclude", nil, session.text("a selector of instances to leave out; repeatable"))
 	flags.StringVar(&f.kind, "kind", "", "with --selector, only operations of the kind: "+strings.Join(session.operationKinds(), ", "))
 	flags.BoolVar(&f.dryRun, "dry-run", false, "with --selector, only list the operations")
 	flags.IntVar(&f.concurrency, "concurrency", standard, "with --selector, how many requests are sent at the same time")
@@ -136,7 +136,7 @@ type bulkResult struct {
 	Data   []bulkEntry `json:"data"`
 }
 
-// bulkError reports that interventions failed, or were not sent because of the cause, in some of many operations.
+// bulkError reports that some of many interventions failed, or were not sent because of the cause.
 type bulkError struct {
 	doing           string
 	failed, notSent int
@@ -148,7 +148,7 @@ type bulkError struct {
 func (e *bulkError) Error() string {
 	text := fmt.Sprintf("%s %s: %d failed", e.doing, english.Plural(e.count, "operation", ""), e.failed)
 	if e.notSent > 0 {
-		text += fmt.Sprintf(", %d were not sent", e.notSent)
+		text += fmt.Sprintf(", %d not sent", e.notSent)
 	}
 
 	if e.cause != nil {
@@ -328,7 +328,6 @@ func sendAll(ctx context.Context, client *brokerclient.Client, entries []bulkEnt
 	return group.Wait()
 }
 
-// printBulk prints the operations.
 func (s *session) printBulk(entries []bulkEntry, dryRun bool) error {
 	result := bulkResult{DryRun: dryRun, Count: len(entries), Data: entries}
 

@@ -50,8 +50,8 @@ func targetStates() []string {
 	return []string{"succeeded", "failed", "canceled", "canceling", "in progress", "retrying", "pending", "left out"}
 }
 
-// numbered returns the page number and the number of entries before the page, for a list without cursors. lister gets both as the
-// cursor.
+// numbered returns the page number and the number of entries before the page, for an API with page numbers instead of cursors. setNext
+// encodes both in the cursor.
 func (p pageQuery) numbered() (number, before int) {
 	if _, err := fmt.Sscan(p.cursor, &number, &before); err != nil {
 		return 1, 0 // the first page
@@ -60,7 +60,7 @@ func (p pageQuery) numbered() (number, before int) {
 	return number, before
 }
 
-// setNext sets the cursor of a list without cursors, unless the page is the last one.
+// setNext sets the cursor that numbered decodes, unless the page is the last one. It removes the total unless the query requests it.
 func (p pageQuery) setNext(page *operatorapi.Page) {
 	number, before := p.numbered()
 	if total := page.TotalCount; total != nil && page.Count > 0 && before+page.Count < *total {
@@ -72,7 +72,6 @@ func (p pageQuery) setNext(page *operatorapi.Page) {
 	}
 }
 
-// newOrchestrationListCommand returns the command that lists orchestrations.
 func newOrchestrationListCommand(session *session) *cobra.Command {
 	var state string
 
@@ -115,7 +114,6 @@ func orchestrationLister(session *session, state *string) lister[operatorapi.Orc
 	}
 }
 
-// newOrchestrationTargetsCommand returns the command that lists the targets of an orchestration.
 func newOrchestrationTargetsCommand(session *session) *cobra.Command {
 	var id, state string
 
@@ -205,7 +203,6 @@ func (s *session) completeOrchestration(command *cobra.Command, args []string, _
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// newOrchestrationGetCommand returns the command that shows an orchestration.
 func newOrchestrationGetCommand(session *session) *cobra.Command {
 	var (
 		wait  bool
@@ -216,7 +213,7 @@ func newOrchestrationGetCommand(session *session) *cobra.Command {
 		Use:   "get ORCHESTRATION",
 		Short: "Show an orchestration with the numbers of its targets, or wait for its end",
 		Long: "Show an orchestration with the numbers of its targets, or wait for its end.\n\n" +
-			"The wait also ends if the failure gate stops the orchestration. An interrupted wait does not stop it.",
+			"The wait also ends if the failure gate stops the orchestration. Interrupting the wait does not stop the orchestration.",
 		Example: "  ebctl orchestration get 1b6c2a54-3a49-4a3e-9a02-0f5f7b6f1c11 --wait",
 	}, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
 		if !wait {
@@ -237,7 +234,6 @@ func newOrchestrationGetCommand(session *session) *cobra.Command {
 	return command
 }
 
-// printOrchestration reads and prints an orchestration.
 func (s *session) printOrchestration(ctx context.Context, client *brokerclient.Client, id string) error {
 	found, err := client.GetOrchestration(ctx, id)
 	if err != nil {
@@ -345,7 +341,6 @@ func statsText(stats map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// newOrchestrationCancelCommand returns the command that cancels an orchestration.
 func newOrchestrationCancelCommand(session *session) *cobra.Command {
 	return addYes(session, session.onOrchestration(&cobra.Command{
 		Use:   "cancel ORCHESTRATION",
@@ -374,7 +369,7 @@ func newOrchestrationRetryCommand(session *session) *cobra.Command {
 		Short: "Retry the failed upgrades of an orchestration, by default all of them",
 		Long: "Retry the failed upgrades of an orchestration, by default all of them.\n\n" +
 			"Each failed target gets a new operation. Upgrades that were retried before, or that a later upgrade of the instance has superseded, " +
-			"are not repeated. If the orchestration has failed because its conductor failed, the command continues it. " +
+			"are not repeated. If the orchestration has stopped because of an internal error, the command continues it. " +
 			"The command needs the operator role. The audit log records your name.",
 	}, atLeast("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, operations []string) error {
 		retried, err := client.RetryOrchestration(ctx, id, operatorapi.OrchestrationRetry{OperationIDs: operations, Immediate: immediate})

@@ -12,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newOrchestrationExplainCommand returns the command that explains the state of an orchestration.
 func newOrchestrationExplainCommand(session *session) *cobra.Command {
 	return session.onOrchestration(&cobra.Command{
 		Use:   "explain ORCHESTRATION",
@@ -32,7 +31,6 @@ func newOrchestrationExplainCommand(session *session) *cobra.Command {
 	})
 }
 
-// newOrchestrationPauseCommand returns the command that pauses an orchestration.
 func newOrchestrationPauseCommand(session *session) *cobra.Command {
 	return session.changeOrchestration(&cobra.Command{
 		Use:   "pause ORCHESTRATION",
@@ -42,7 +40,6 @@ func newOrchestrationPauseCommand(session *session) *cobra.Command {
 	}, "pausing", (*brokerclient.Client).PauseOrchestration)
 }
 
-// newOrchestrationResumeCommand returns the command that continues an orchestration.
 func newOrchestrationResumeCommand(session *session) *cobra.Command {
 	return session.changeOrchestration(&cobra.Command{
 		Use:   "resume ORCHESTRATION",

@@ -120,7 +120,7 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 	complete(command, "state", fleet.RuntimeStates()...)
 }
 
-// parameters returns the order. The broker checks it.
+// parameters returns the order from --parameters and the other flags. It checks only the syntax; the broker validates the values.
 func (f *orchestrationFlags) parameters(session *session, kind string) (parameters fleet.Parameters, err error) {
 	text, err := readArgument(session.In, f.file)
 	if err != nil {
@@ -155,7 +155,7 @@ func (f *orchestrationFlags) parameters(session *session, kind string) (paramete
 	return parameters, f.addWaves(&parameters.Strategy)
 }
 
-// addTargets adds the targets that the flags select.
+// addTargets adds the targets that the flags select. --percentage alone selects from all instances.
 func (f *orchestrationFlags) addTargets(targets *fleet.Targets) {
 	if f.all {
 		targets.Include = append(targets.Include, fleet.Target{Target: "all"})

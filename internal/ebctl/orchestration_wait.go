@@ -34,9 +34,9 @@ func (e *orchestrationEndedError) Error() string {
 	return fmt.Sprintf("orchestration %s is %s: %s", e.orchestration.OrchestrationID, e.orchestration.State, e.orchestration.Description)
 }
 
-// waitForOrchestration waits until the orchestration has ended, and shows its progress on standard error. It always returns the
-// last known state. The error is an orchestrationEndedError unless the orchestration succeeded, and an orchestrationTimeoutError
-// after the limit; 0 means no limit. Requests that fail with a temporary error are repeated.
+// waitForOrchestration waits until the orchestration has ended or needs an operator: it is gated or still a plan. It shows the progress
+// on standard error and always returns the last known state. The error is an orchestrationEndedError unless the orchestration
+// succeeded, and an orchestrationTimeoutError after the limit; 0 means no limit. After a temporary error, it repeats the request.
 func (s *session) waitForOrchestration(ctx context.Context, client *brokerclient.Client, id string, limit time.Duration) (operatorapi.Orchestration, error) {
 	var (
 		last  operatorapi.Orchestration

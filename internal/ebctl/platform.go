@@ -27,7 +27,6 @@ func newPlatformCommand(session *session) *cobra.Command {
 	)
 }
 
-// newPlatformListCommand returns the command that lists the configured platforms.
 func newPlatformListCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   listCommand,
@@ -74,7 +73,6 @@ func pairs(values map[string][]string) string {
 	return strings.Join(all, ",")
 }
 
-// newPlatformGrantCommand returns the command that shares an instance with a platform.
 func newPlatformGrantCommand(session *session) *cobra.Command {
 	return newPlatformChangeCommand(session, "grant", (*brokerclient.Client).GrantPlatform, cobra.Command{
 		Short: "Share an instance with a platform",
@@ -83,7 +81,6 @@ func newPlatformGrantCommand(session *session) *cobra.Command {
 	})
 }
 
-// newPlatformRevokeCommand returns the command that stops sharing an instance with a platform.
 func newPlatformRevokeCommand(session *session) *cobra.Command {
 	return newPlatformChangeCommand(session, "revoke", (*brokerclient.Client).RevokePlatform, cobra.Command{
 		Short: "Stop sharing an instance with a platform",
@@ -92,7 +89,6 @@ func newPlatformRevokeCommand(session *session) *cobra.Command {
 	})
 }
 
-// newPlatformMoveCommand returns the command that makes a platform the owner of an instance.
 func newPlatformMoveCommand(session *session) *cobra.Command {
 	return newPlatformChangeCommand(session, "move", (*brokerclient.Client).MovePlatform, cobra.Command{
 		Short: "Make a platform the owner of an instance",

@@ -11,7 +11,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newProcessListCommand returns the command that lists the processes of the broker.
 func newProcessListCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   listCommand,
@@ -59,7 +58,6 @@ func systemsOf(process operatorapi.Process) []string {
 	return systems
 }
 
-// newProcessShowCommand returns the command that shows the steps of a process.
 func newProcessShowCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show KIND",

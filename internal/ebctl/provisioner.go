@@ -64,7 +64,6 @@ func provisionerKinds() []string {
 	}
 }
 
-// newProvisionerRuntimeListCommand returns the command that lists the runtimes of the Provisioner.
 func newProvisionerRuntimeListCommand(session *session) *cobra.Command {
 	return newRuntimesCommand(session, "List runtimes of the Provisioner, newest first", output.Rows{
 		Head:        []string{"SHOOT", "RUNTIME", "ACCOUNT", "PROVIDER", "REGION", headState, "AGE", "LAST OPERATION", "PROBLEM"},

@@ -11,14 +11,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newQuotaListCommand returns the command that lists the quotas and their usage.
 func newQuotaListCommand(session *session) *cobra.Command {
 	var query operatorapi.ListQuotasParams
 
 	command := &cobra.Command{
 		Use:   listCommand,
-		Short: "List the quotas with the tenants, plans and regions that use most of them",
-		Long: "List the quotas with the tenants, plans and regions that use most of them.\n\n" +
+		Short: "List the quotas with the tenants, plans and regions that have the highest usage",
+		Long: "List the quotas with the tenants, plans and regions that have the highest usage.\n\n" +
 			"Every instance counts until its deletion has succeeded.",
 		Example: "  ebctl quota list\n" +
 			"  ebctl quota list --account 8cd57dc2-edb2-45e0-af8b-7d881006e516",

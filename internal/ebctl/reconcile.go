@@ -66,7 +66,7 @@ func newReconcileCommand(session *session) *cobra.Command {
 
 	if !session.provisioner {
 		command.Flags().BoolVar(&bindings, "bindings", false,
-			"also look for the accounts of unknown bindings in all runtimes, which takes several calls for each runtime; requires --dry-run")
+			"also look for ServiceAccounts of unknown bindings in all runtimes, which takes several calls for each runtime; requires --dry-run")
 	}
 
 	return command

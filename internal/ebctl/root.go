@@ -23,7 +23,7 @@ EBCTL_TOKEN, then from the file $XDG_CONFIG_HOME/ebctl/config.yaml (fields addre
 contexts. The commands of 'ebctl provisioner' read EBCTL_PROVISIONER_ADDRESS and so on, and the field provisioner of the file; flags are the
 same for both. A token replaces user and password. Prefer variables or the file for password and token: process lists show flags.
 
-Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 conflict, 5 wait timed out, 6 operation failed, 7 audit log broken.`
+Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 conflict, 5 wait timed out, 6 operation failed, 7 audit log broken, 8 differences found.`
 
 // defaultTimeout is the default of --timeout, which limits a single request. --wait-timeout limits a wait, which consists of many
 // requests.
@@ -108,7 +108,6 @@ func newRootCommand(session *session) *cobra.Command {
 	return root
 }
 
-// newInstanceCommand returns the group of commands about instances.
 func newInstanceCommand(session *session) *cobra.Command {
 	return group("instance", "Create, show, change and delete service instances",
 		newInstanceCreateCommand(session),
@@ -240,7 +239,7 @@ func (s *session) onInstance(command *cobra.Command, run func(ctx context.Contex
 	return command
 }
 
-// addWait adds the flags --wait and --wait-timeout of commands that start an operation.
+// addWait adds the flags --wait and --wait-timeout of commands that can wait for an operation.
 func addWait(command *cobra.Command, waiting *waiting) {
 	addWaitFor(command, waiting, "wait for the end of the operation and show its progress")
 }

@@ -27,12 +27,12 @@ const (
 
 	helpSupportBundle = `Collect what another team needs to find a problem, in an archive without secrets.
 
-The archive has the versions, the configuration, the processes, the states of the systems that the services call, stuck and failed
-operations with their explanations, events, leftovers, accounts of the pool, orchestrations and jobs. With the admin role, it also has the
-newest entries of the audit log and the configuration. With --status-address, it has the metrics and the health of services. Whatever cannot
-be read is missing, and manifest.json says why.
+The archive contains the versions, the processes, the catalog, the states of the systems that the services call, unfinished and failed
+operations with explanations, events, leftovers, accounts of the pool, orchestrations, jobs and quotas. With the admin role, it also
+contains the newest entries of the audit log and the configuration. With --status-address, it contains the metrics and the health of
+services. manifest.json lists the files that could not be added, with the reasons.
 
-Secrets are masked, and people have numbers instead of names. Review the archive before you send it: it contains the names and IDs of
+Secrets are masked, and numbers replace the names of people. Review the archive before you send it: it contains the names and IDs of
 instances and accounts.`
 )
 
@@ -45,7 +45,6 @@ type bundleRequest struct {
 	maxSize             int
 }
 
-// newSupportBundleCommand returns the command that writes a support bundle.
 func newSupportBundleCommand(session *session) *cobra.Command {
 	var given bundleRequest
 

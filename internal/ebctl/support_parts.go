@@ -54,7 +54,7 @@ func (b bundleSubject) text() string {
 }
 
 // resolve returns the instance and the operation that the flags name. If they do not exist, it returns an error, because the user needs to
-// correct the flags. If the broker does not respond, they are used as IDs, and the manifest lists the missing files.
+// correct the flags. If the broker does not respond, it uses the flags as IDs, and the manifest lists the missing files.
 func (b *bundleCollector) resolve(ctx context.Context, given bundleRequest) (bundleSubject, error) {
 	var subject bundleSubject
 
@@ -158,7 +158,7 @@ func (b *bundleCollector) subject(ctx context.Context, subject *bundleSubject) {
 	b.listed(ctx, "operations.json", "its newest operations", operatorapi.ListOperationsParams{InstanceID: subject.instanceID}, bundleOperations)
 }
 
-// listed adds a page of operations, and adds the first of these with their timelines and explanations.
+// listed adds a page of operations. explained is the number of its operations that are also added with timelines and explanations.
 func (b *bundleCollector) listed(ctx context.Context, name, content string, params operatorapi.ListOperationsParams, explained int) {
 	var list operatorapi.OperationList
 

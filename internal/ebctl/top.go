@@ -44,7 +44,7 @@ type overview struct {
 	PerMinute float64 `json:"acceptedPerMinute"`
 
 	Systems []operatorapi.System `json:"systems"`
-	// Operations are unfinished operations: at most 100 in each state.
+	// Operations are unfinished operations: at most 100 in each state, and at most 100 further stuck ones.
 	Operations []topOperation `json:"operations"`
 }
 
@@ -56,14 +56,12 @@ type topCounts struct {
 	Canceled  int `json:"canceled"`
 }
 
-// topOperation is an unfinished operation.
 type topOperation struct {
 	operatorapi.Operation
 
 	Stuck bool `json:"stuck"`
 }
 
-// newTopCommand returns the command that shows a live overview of a service.
 func newTopCommand(session *session) *cobra.Command {
 	var (
 		interval time.Duration
@@ -111,7 +109,7 @@ func (s *session) live() bool {
 	return terminal && s.format.ForPeople() && s.Colors != nil && s.Colors() && s.Keys != nil && s.Interactive()
 }
 
-// overview reads the state of the service.
+// overview reads the state of the service. It sends ten requests.
 func (s *session) overview(ctx context.Context, client *brokerclient.Client) (overview, error) {
 	now := s.Clock.Now().UTC()
 	shown := overview{At: now, Service: "broker", Systems: []operatorapi.System{}, Operations: []topOperation{}}

@@ -17,7 +17,6 @@ import (
 const helpUpgrade = "\n\nThe command needs the operator role. The instance must not have another operation. If the instance is deleted or " +
 	"suspended meanwhile, the upgrade ends as preempted. --dry-run shows the versions and the steps, and calls no other system."
 
-// newUpgradeCommand returns the group of commands that upgrade instances.
 func newUpgradeCommand(session *session) *cobra.Command {
 	return group("upgrade", "Upgrade Kyma or the cluster of an instance, or plan the upgrades of many",
 		newUpgradeOneCommand(session, "Kyma", "the default is the version of the account, or else the version of the broker", (*brokerclient.Client).UpgradeKyma, cobra.Command{

@@ -69,7 +69,6 @@ func newUpgradePlanOneCommand(session *session, use, what string,
 	return command
 }
 
-// newUpgradePlansCommand returns the command that lists plans.
 func newUpgradePlansCommand(session *session) *cobra.Command {
 	state := string(environment.OrchestrationPlanned)
 
@@ -80,7 +79,6 @@ func newUpgradePlansCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newUpgradeShowCommand returns the command that shows a plan.
 func newUpgradeShowCommand(session *session) *cobra.Command {
 	return session.onOrchestration(&cobra.Command{
 		Use:   "show PLAN",
@@ -90,7 +88,6 @@ func newUpgradeShowCommand(session *session) *cobra.Command {
 	})
 }
 
-// newUpgradeApplyCommand returns the command that applies a plan.
 func newUpgradeApplyCommand(session *session) *cobra.Command {
 	var wanted operatorapi.PlanApplication
 
@@ -138,7 +135,6 @@ func newUpgradeApplyCommand(session *session) *cobra.Command {
 // headLeftOut returns the header of the table of instances that are left out.
 func headLeftOut() []string { return []string{"LEFT OUT", "BECAUSE"} }
 
-// printPlan reads and prints a plan.
 func (s *session) printPlan(ctx context.Context, client *brokerclient.Client, id string) error {
 	var (
 		shown shownPlan
@@ -165,8 +161,8 @@ func (s *session) printPlan(ctx context.Context, client *brokerclient.Client, id
 
 	for state, entries := range map[string]int{"": len(shown.Targets), string(environment.TargetLeftOut): len(shown.LeftOut)} {
 		if more := total[state] - entries; more > 0 {
-			fmt.Fprintf(s.Err, "%d more instances (%s) are not listed. Use 'ebctl orchestration targets %s --all-pages' to list all.\n",
-				more, cmp.Or(state, "to be upgraded"), id)
+			fmt.Fprintf(s.Err, "Not listed: %s (%s). Use 'ebctl orchestration targets %s --all-pages' to list all.\n",
+				english.Plural(more, "more instance", ""), cmp.Or(state, "to be upgraded"), id)
 		}
 	}
 

@@ -36,7 +36,6 @@ func newWebhookCommand(session *session) *cobra.Command {
 	)
 }
 
-// newWebhookCreateCommand returns the command that creates a webhook.
 func newWebhookCreateCommand(session *session) *cobra.Command {
 	var (
 		order operatorapi.WebhookOrder
@@ -120,7 +119,6 @@ func webhookState(webhook operatorapi.Webhook) string {
 	return "disabled: " + webhook.DisabledReason
 }
 
-// newWebhookListCommand returns the command that lists webhooks.
 func newWebhookListCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   listCommand,
@@ -150,8 +148,8 @@ func newWebhookListCommand(session *session) *cobra.Command {
 	}
 }
 
-// onWebhook returns a command that takes the ID of a webhook.
-func onWebhook(session *session, use, short string, run func(ctx context.Context, client *brokerclient.Client, id string) error) *cobra.Command {
+// onWebhook returns a command that takes the ID of a webhook. Errors of run get the prefix doing, for example "testing webhook …".
+func onWebhook(session *session, use, doing, short string, run func(ctx context.Context, client *brokerclient.Client, id string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   use + " " + argWebhook,
 		Short: short,
@@ -164,7 +162,7 @@ func onWebhook(session *session, use, short string, run func(ctx context.Context
 			}
 
 			if err := run(command.Context(), client, args[0]); err != nil {
-				return fmt.Errorf("%s of webhook %s: %w", use, args[0], err)
+				return fmt.Errorf("%s webhook %s: %w", doing, args[0], err)
 			}
 
 			return nil
@@ -172,11 +170,11 @@ func onWebhook(session *session, use, short string, run func(ctx context.Context
 	}
 }
 
-// newWebhookGetCommand returns the command that shows a webhook with its undelivered events.
+// newWebhookGetCommand returns the command that shows a webhook or, with a flag, its undelivered events.
 func newWebhookGetCommand(session *session) *cobra.Command {
 	var dead, pending bool
 
-	command := onWebhook(session, "get", "Show a webhook, or its undelivered events", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	command := onWebhook(session, "get", "reading", "Show a webhook, or its undelivered events", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		if dead && pending {
 			return usage("--dead-letters and --pending cannot be combined")
 		}
@@ -219,7 +217,7 @@ func newWebhookGetCommand(session *session) *cobra.Command {
 	return command
 }
 
-// undelivered returns all dead letters or pending deliveries of a webhook.
+// undelivered returns all dead letters of a webhook if dead is true, and otherwise all its pending deliveries.
 func (s *session) undelivered(ctx context.Context, client *brokerclient.Client, id string, dead bool) (operatorapi.WebhookDeliveryList, error) {
 	all, params := operatorapi.WebhookDeliveryList{Data: []operatorapi.WebhookDelivery{}, More: true}, operatorapi.ListWebhookDeliveriesParams{Dead: dead, PageSize: eventPage}
 
@@ -240,11 +238,10 @@ func (s *session) undelivered(ctx context.Context, client *brokerclient.Client, 
 	return all, nil
 }
 
-// newWebhookRotateCommand returns the command that replaces the secret of a webhook.
 func newWebhookRotateCommand(session *session) *cobra.Command {
 	var overlap int
 
-	command := onWebhook(session, "rotate", "Replace the secret of a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	command := onWebhook(session, "rotate", "replacing the secret of", "Replace the secret of a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		rotated, err := client.RotateWebhook(ctx, id, operatorapi.WebhookRotation{OverlapHours: overlap})
 		if err != nil {
 			return err
@@ -260,9 +257,8 @@ func newWebhookRotateCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newWebhookTestCommand returns the command that sends a test message.
 func newWebhookTestCommand(session *session) *cobra.Command {
-	return onWebhook(session, "test", "Send a test message to a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	return onWebhook(session, "test", "testing", "Send a test message to a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		result, err := client.TestWebhook(ctx, id)
 		if err != nil {
 			return err
@@ -280,9 +276,8 @@ func newWebhookTestCommand(session *session) *cobra.Command {
 	})
 }
 
-// newWebhookEnableCommand returns the command that enables a webhook.
 func newWebhookEnableCommand(session *session) *cobra.Command {
-	return onWebhook(session, "enable", "Send events to a disabled webhook again", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	return onWebhook(session, "enable", "enabling", "Send events to a disabled webhook again", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		enabled, err := client.EnableWebhook(ctx, id)
 		if err != nil {
 			return err
@@ -292,11 +287,10 @@ func newWebhookEnableCommand(session *session) *cobra.Command {
 	})
 }
 
-// newWebhookReplayCommand returns the command that sends dead letters again, or pending events at once.
 func newWebhookReplayCommand(session *session) *cobra.Command {
 	var order operatorapi.WebhookReplay
 
-	command := onWebhook(session, "replay", "Send dead letters again, or pending events at once", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	command := onWebhook(session, "replay", "sending events again to", "Send dead letters again, or pending events at once", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		if order.Position < 0 {
 			return usage("--position must not be negative")
 		}
@@ -323,9 +317,8 @@ func newWebhookReplayCommand(session *session) *cobra.Command {
 	return command
 }
 
-// newWebhookDeleteCommand returns the command that deletes a webhook.
 func newWebhookDeleteCommand(session *session) *cobra.Command {
-	command := onWebhook(session, "delete", "Delete a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	command := onWebhook(session, "delete", "deleting", "Delete a webhook", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		if err := session.confirm(ctx, "Delete webhook %s and its undelivered events?", id); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ import (
 // rulesFile is the file with the rules of the account pool, in the folder of the sandbox. Users may edit it.
 const rulesFile = "account-pool.yaml"
 
-// poolRules are the rules of a new sandbox. Platform regions with EU access use accounts with euAccess without a rule.
+// poolRules are the rules of a new sandbox. Accounts with the label euAccess need no rule: they are for platform regions with EU access.
 const poolRules = `# Which instances use which accounts: see docs/operator/account-pool.md
 rule:
   - aws

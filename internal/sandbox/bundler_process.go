@@ -31,7 +31,8 @@ const (
 	definitionPoll = 50 * time.Millisecond
 )
 
-// serve runs the program until the context ends. As with the garden, Linux stops the program when the thread that started it ends.
+// serve runs the program until the context ends. It always returns an error, even at the end of the context. As for the garden, it
+// starts the program on a locked thread, because Linux stops the program when this thread ends.
 func (b *bundler) serve(ctx context.Context) error {
 	status, err := chosenPort(ctx, b.config.BundlesStatusAddress)
 	if err != nil {

@@ -36,7 +36,7 @@ const (
 	bundlesNamespace = "bundle-system"
 	// bundlesAccount is the ServiceAccount of the bundle provisioner and of its users. It has all permissions.
 	bundlesAccount = "sandbox"
-	// bundlesToken is the validity of the token of bundlesAccount. Each start replaces the token.
+	// bundlesToken is the validity of the token of bundlesAccount. Each start of the sandbox issues another token.
 	bundlesToken = 365 * 24 * time.Hour
 	// prepareTimeout limits the preparation of the API server.
 	prepareTimeout = 30 * time.Second
@@ -47,7 +47,7 @@ const (
 type bundler struct {
 	config  Config
 	command string
-	// begin is closed when the other services are ready: the bundle provisioner must not delay them.
+	// begin is closed when the other services are ready. The bundle provisioner starts only then, so that it does not delay them.
 	begin chan struct{}
 	// cluster is the administrator's connection to the Bundle API server. If it is nil, run starts a simulated API server.
 	cluster *rest.Config

@@ -82,10 +82,12 @@ func DefaultConfig() Config {
 // check rejects invalid settings. It allows only loopback addresses for the APIs, because the credentials of the sandbox are
 // public.
 func (c Config) check() error {
-	for _, address := range []string{c.BrokerAddress, c.ProvisionerAddress, c.BundlesAddress} {
-		if auth.BeyondLoopback(address) {
-			return fmt.Errorf("%s is reachable from other machines, but the password of the sandbox is public: "+
-				"use a loopback address, such as 127.0.0.1:8080", address)
+	for _, each := range []address{
+		{"BROKER_ADDRESS", &c.BrokerAddress}, {"PROVISIONER_ADDRESS", &c.ProvisionerAddress}, {"BUNDLES_ADDRESS", &c.BundlesAddress},
+	} {
+		if auth.BeyondLoopback(*each.value) {
+			return fmt.Errorf("%s%s: %s is reachable from other machines, but the password of the sandbox is public: "+
+				"use a loopback address, such as 127.0.0.1:8080", Prefix, each.variable, *each.value)
 		}
 	}
 
@@ -155,7 +157,7 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 // kymaVersion is the sample release that plans with Kyma install.
 const kymaVersion = "1.1.0"
 
-// loopback returns the networks of this machine, on which all clusters of the sandbox are, and receivers of events may be.
+// loopback returns the networks of this machine. All clusters of the sandbox are on them, and so may be the receivers of webhooks.
 func loopback() []string { return []string{"127.0.0.0/8", "::1/128"} }
 
 // keys returns the keys that encrypt stored data, and generates them at the first start. It fails if a database exists but the

@@ -15,8 +15,8 @@ func TestInvalidConfiguration(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"broker exposed":      {"the sandbox's password is public", func(c *Config) { c.BrokerAddress = "0.0.0.0:0" }, "loopback"},
-		"provisioner exposed": {"the Provisioner does not authenticate its clients", func(c *Config) { c.ProvisionerAddress = ":0" }, "loopback"},
+		"broker exposed":      {"the sandbox's password is public", func(c *Config) { c.BrokerAddress = "0.0.0.0:0" }, "SANDBOX_BROKER_ADDRESS"},
+		"provisioner exposed": {"the Provisioner does not authenticate its clients", func(c *Config) { c.ProvisionerAddress = ":0" }, "SANDBOX_PROVISIONER_ADDRESS"},
 		"no port":             {"the error describes a valid address", func(c *Config) { c.StatusAddress = "8071" }, "SANDBOX_STATUS_ADDRESS: must be a host and a port"},
 		"named port":          {"an offset can only be added to a numeric port", func(c *Config) { c.BrokerAddress = "127.0.0.1:http" }, `SANDBOX_BROKER_ADDRESS: "http" is not a port`},
 		"large offset":        {"the offset makes the port too large", func(c *Config) { c.PortOffset = 60_000 }, "SANDBOX_PORT_OFFSET: port 8080 of SANDBOX_BROKER_ADDRESS becomes 68080"},

@@ -31,7 +31,7 @@ const (
 	gardenStop = 20 * time.Second
 )
 
-// openGarden is a garden that runs as soon as its part does.
+// openGarden is a garden that accepts calls. Its part runs the gardenlet of the fake garden, or waits for the local garden.
 type openGarden struct {
 	client client.WithWatch
 	// config is the connection to the fake garden, and kubeconfig the file of the local garden. Only one of them is set.
@@ -151,7 +151,7 @@ func (g *gardenProcess) wait(ctx context.Context) error {
 	}
 }
 
-// isExit reports whether err is a nonzero exit code, as opposed to a failure to start the program or to wait for it.
+// isExit reports whether err is an exit code or a signal of the program, as opposed to a failure to start the program or to wait for it.
 func isExit(err error) bool {
 	_, exited := errors.AsType[*exec.ExitError](err)
 

@@ -64,9 +64,16 @@ func Run(ctx context.Context, config Config, programs Programs, output io.Writer
 	}
 
 	lock := flock.New(filepath.Join(config.Dir, "lock"))
-	if locked, err := lock.TryLock(); err != nil || !locked {
-		return errors.Join(fmt.Errorf("another sandbox uses %s: stop it, or set %sDIR to a different folder", config.Dir, Prefix), err)
+
+	locked, err := lock.TryLock()
+	if err != nil {
+		return fmt.Errorf("locking the folder of the sandbox: %w", err)
 	}
+
+	if !locked {
+		return fmt.Errorf("another sandbox uses %s: stop it, or set %sDIR to a different folder", config.Dir, Prefix)
+	}
+
 	defer func() { _ = lock.Unlock() }()
 
 	if err := config.checkPorts(ctx); err != nil {
@@ -216,7 +223,7 @@ func (s services) announce(ctx context.Context, config Config, systems outside, 
 				return nil
 			}
 
-			return err
+			return fmt.Errorf("%w: see the log %s", err, filepath.Join(config.Dir, logFile))
 		}
 	}
 
@@ -228,7 +235,7 @@ func (s services) announce(ctx context.Context, config Config, systems outside, 
     http://%s/console/
   The broker serves the Open Service Broker API. List its plans:
     curl -u %s:%s -H 'X-Broker-API-Version: 2.17' http://%s/v2/catalog
-  The data stays in %s: the next start continues with it.
+  The data is kept in %s and used again at the next start.
   Press Ctrl-C to stop.
 `, User, Password, s.broker.Address(), User, Password, s.broker.Address(), config.Dir)
 
@@ -259,7 +266,7 @@ func ready(ctx context.Context, address string) error {
 		return response.StatusCode == http.StatusOK, response.Body.Close()
 	})
 	if err != nil {
-		return fmt.Errorf("%s is not ready: %w", address, err)
+		return fmt.Errorf("the service with the status address %s is not ready: %w", address, err)
 	}
 
 	return nil

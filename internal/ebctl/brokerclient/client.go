@@ -22,14 +22,14 @@ const maxResponseBytes = 8 << 20
 
 // Config configures the service that a Client calls, the credentials and the limits.
 type Config struct {
-	// Address is the broker's URL without a trailing slash.
+	// Address is the service's URL without a trailing slash.
 	Address string
 	// Username and Password are sent with HTTP Basic authentication unless both are empty or Token is set.
 	Username string
 	Password secret.String
 	// Token is sent as a bearer token. Empty means no token.
 	Token secret.String
-	// Timeout limits each call, from connecting to the last byte of the response.
+	// Timeout limits each call except FollowEvents, from connecting to the last byte of the response.
 	Timeout time.Duration
 	// UserAgent is the User-Agent header of all requests.
 	UserAgent string
@@ -41,12 +41,12 @@ type Config struct {
 	NewID func() string
 }
 
-// Client calls one broker. It is safe for concurrent use, and needs no cleanup.
+// Client calls one broker or Provisioner. It is safe for concurrent use, and needs no cleanup.
 type Client struct {
 	config Config
 	http   *http.Client
-	// platformRegion is the region in the paths of OSB requests, unless a method has its own parameter for it. If it is empty,
-	// the paths contain no region.
+	// platformRegion is the region in the paths of OSB requests, unless the caller of a method passes another one. If it is
+	// empty, the paths contain no region.
 	platformRegion string
 }
 
@@ -58,7 +58,7 @@ func (c *Client) In(platformRegion string) *Client {
 	return &limited
 }
 
-// New returns a client. It does not connect to the broker.
+// New returns a client. The first call connects to the service.
 func New(config Config) *Client {
 	return &Client{
 		config: config,
@@ -143,7 +143,8 @@ func (c *Client) call(ctx context.Context, request request, target any) (answer,
 	}
 
 	if len(body) > maxResponseBytes {
-		return answer{}, fmt.Errorf("the response to %s %s exceeds %d MiB", request.method, request.path, maxResponseBytes>>20)
+		return answer{}, fmt.Errorf("the response to %s %s exceeds %d MiB; is this the address of a %s?",
+			request.method, request.path, maxResponseBytes>>20, c.service())
 	}
 
 	got := answer{status: response.StatusCode, retryAfter: retryAfter(response.Header)}

@@ -90,7 +90,7 @@ func TestAnswers(t *testing.T) {
 		"TooLong": {
 			reason: "the size of responses is limited",
 			answer: respond(http.StatusOK, strings.Repeat(" ", huge)),
-			want:   "the response to GET /operations/op exceeds 8 MiB",
+			want:   "the response to GET /operations/op exceeds 8 MiB; is this the address of a broker?",
 		},
 		"CutShort": {
 			reason: "a truncated response is an error", temporary: true,

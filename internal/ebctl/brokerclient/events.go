@@ -19,12 +19,12 @@ import (
 const (
 	// maxEventLine is the maximum length of a line in a stream. An event is much shorter.
 	maxEventLine = 64 << 10
-	// silence is how long a stream may send nothing. The broker sends heartbeats every 15 seconds.
+	// silence is the maximum time between two lines of a stream. The broker sends heartbeats every 15 seconds.
 	silence = 45 * time.Second
 )
 
 // errSilent is the error of a stream without heartbeats.
-var errSilent = errors.New("the stream is silent")
+var errSilent = fmt.Errorf("neither an event nor a heartbeat within %s", silence)
 
 // FollowEvents calls handle for each event after a position, including new ones, until the context ends or the stream breaks. It
 // returns the position at which the caller can resume. With a negative position, it starts with new events. Errors of a broken
@@ -35,10 +35,10 @@ func (c *Client) FollowEvents(ctx context.Context, params operatorapi.ListEvents
 	set(query, "instance_id", params.InstanceID)
 	set(query, "account", params.Account)
 
-	ctx, cancel := context.WithCancelCause(ctx)
+	stream, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	sent, err := c.build(ctx, request{method: http.MethodGet, path: "/events", query: query})
+	sent, err := c.build(stream, request{method: http.MethodGet, path: "/events", query: query})
 	if err != nil {
 		return after, err
 	}
@@ -55,16 +55,25 @@ func (c *Client) FollowEvents(ctx context.Context, params operatorapi.ListEvents
 	timer := time.AfterFunc(silence, func() { cancel(errSilent) })
 	defer timer.Stop()
 
+	// The caller's context has not ended if the timer has canceled the stream.
+	unreachable := func(err error) error {
+		if cause := context.Cause(stream); errors.Is(cause, errSilent) {
+			err = cause
+		}
+
+		return c.unreachable(ctx, err)
+	}
+
 	response, err := streaming.Do(sent)
 	if err != nil {
-		return after, c.unreachable(ctx, err)
+		return after, unreachable(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
 
 	if response.StatusCode != http.StatusOK {
 		body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes))
 		if err != nil {
-			return after, c.unreachable(ctx, err)
+			return after, unreachable(err)
 		}
 
 		return after, c.answerError(response, body)
@@ -79,19 +88,20 @@ func (c *Client) FollowEvents(ctx context.Context, params operatorapi.ListEvents
 		return after, invalid
 	}
 
-	return after, c.unreachable(ctx, err)
+	return after, unreachable(err)
 }
 
 // eventError is an error in the content of a stream, or an error of the function that handles its events.
 type eventError struct{ cause error }
 
-// Error implements error.
+// Error returns the text of the cause.
 func (e *eventError) Error() string { return e.cause.Error() }
 
 // Unwrap returns the cause.
 func (e *eventError) Unwrap() error { return e.cause }
 
-// readEvents reads server-sent events. It calls alive for each line, and handle for each event with data. It returns the last position.
+// readEvents reads server-sent events. It calls alive for each line, and handle for each event with data. It returns the position of
+// the last complete event or heartbeat, or after if there is none.
 func readEvents(stream io.Reader, after int64, alive func(), handle func(operatorapi.CloudEvent) error) (int64, error) {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, maxEventLine)

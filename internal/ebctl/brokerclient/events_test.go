@@ -2,9 +2,13 @@ package brokerclient
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,6 +60,44 @@ func TestReadEvents(t *testing.T) {
 			if lines == 0 && c.err != "too long" {
 				t.Error("no line was reported")
 			}
+		})
+	}
+}
+
+// transport is an http.RoundTripper.
+type transport func(r *http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// TestFollowSilentStream checks that a server without heartbeats causes a temporary error, after which the caller can resume the stream.
+func TestFollowSilentStream(t *testing.T) {
+	for name, server := range map[string]transport{
+		"no response": func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+
+			return nil, r.Context().Err()
+		},
+		"no heartbeats": func(r *http.Request) (*http.Response, error) {
+			body, stream := io.Pipe()
+			context.AfterFunc(r.Context(), func() { stream.CloseWithError(r.Context().Err()) })
+
+			return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := New(Config{Address: "http://broker"})
+				client.http.Transport = server
+
+				after, err := client.FollowEvents(t.Context(), operatorapi.ListEventsParams{}, 3, nil)
+				if !errors.Is(err, errSilent) || after != 3 {
+					t.Errorf("position %d, error %v", after, err)
+				}
+
+				if failed, is := errors.AsType[*UnreachableError](err); !is || !failed.Temporary() {
+					t.Errorf("the error is not temporary: %v", err)
+				}
+			})
 		})
 	}
 }

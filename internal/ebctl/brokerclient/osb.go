@@ -24,12 +24,14 @@ type Accepted struct {
 	DashboardURL string
 }
 
-// Catalog returns the catalog for platforms in the region, such as cf-eu10. An empty region returns the catalog for all platforms.
+// Catalog returns the catalog for platforms in the region, such as cf-eu10. An empty region means the region of In or, without In,
+// the path without a region.
 func (c *Client) Catalog(ctx context.Context, platformRegion string) (apiresponses.CatalogResponse, error) {
 	return callFor[apiresponses.CatalogResponse](ctx, c, c.osb(http.MethodGet, platformRegion, "catalog"))
 }
 
-// Provision creates an instance. If platformRegion is not empty, it is part of the request path. The request is idempotent.
+// Provision creates an instance. The platform region is part of the request path; an empty one means the region of In, if any. The
+// request is idempotent.
 func (c *Client) Provision(ctx context.Context, platformRegion, instanceID string, details domain.ProvisionDetails,
 ) (Accepted, error) {
 	request := c.osb(http.MethodPut, platformRegion, "service_instances", instanceID)
@@ -133,7 +135,7 @@ func (c *Client) Binding(ctx context.Context, instanceID, bindingID string) (Bin
 	return callFor[Binding](ctx, c, c.osb(http.MethodGet, "", "service_instances", instanceID, "service_bindings", bindingID))
 }
 
-// Unbind deletes a binding. The broker responds once the account in the cluster is deleted. The request is idempotent.
+// Unbind deletes a binding. The broker responds once the ServiceAccount in the cluster is deleted. The request is idempotent.
 func (c *Client) Unbind(ctx context.Context, instanceID, bindingID, serviceID, planID string) error {
 	request := c.osb(http.MethodDelete, "", "service_instances", instanceID, "service_bindings", bindingID)
 	request.query = url.Values{"service_id": {serviceID}, "plan_id": {planID}}
@@ -143,8 +145,8 @@ func (c *Client) Unbind(ctx context.Context, instanceID, bindingID, serviceID, p
 	return err
 }
 
-// osb returns a request with the headers of the Open Service Broker API. Its path starts with /oauth/{region}/v2 if
-// platformRegion is not empty, and with /v2 otherwise.
+// osb returns a request with the headers of the Open Service Broker API. Its path starts with /oauth/{region}/v2 if platformRegion
+// or, in its place, the region of In is not empty, and with /v2 otherwise.
 func (c *Client) osb(method, platformRegion string, segments ...string) request {
 	header := http.Header{}
 	header.Set("X-Broker-Api-Version", apiVersion)

@@ -12,18 +12,18 @@ import (
 // Lines is a View that prints a line for each change. It is used for logs, pipes and terminals that cannot move the cursor.
 type Lines struct {
 	out io.Writer
-	// last identifies the last printed line. It has no durations.
+	// last identifies the content of the last printed line, without its age and its countdown.
 	last string
 }
 
 // NewLines returns a view that prints to out.
 func NewLines(out io.Writer) *Lines { return &Lines{out: out} }
 
-// percentStep is the change of the percentage after which Lines prints a line again.
+// percentStep is the size of the ranges of the percentage: Lines prints a line when the percentage enters another range.
 const percentStep = 10
 
-// Show prints a line if the state, place or problem of the operation has changed since the last line, or if its percentage has
-// changed by percentStep. The line starts with the age of the operation.
+// Show prints a line if the state, place or problem of the operation has changed since the last line, if its percentage has entered
+// another range, or if the error of the last call has changed. The line starts with the age of the operation.
 func (l *Lines) Show(moment Moment) {
 	explained := explain.Of(moment.Operation, moment.Now)
 

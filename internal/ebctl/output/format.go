@@ -150,7 +150,8 @@ func lines(texts []string) string {
 // executor writes the result of an expression that is applied to decoded JSON.
 type executor func(w io.Writer, decoded any) error
 
-// compile parses an expression. Missing fields are treated as empty, because JSON omits optional fields without a value.
+// compile parses an expression. JSON omits optional fields without a value: JSONPath treats such a field as empty, and a template prints
+// "<no value>".
 func compile(kind Format, expression string) (executor, error) {
 	if kind == GoTemplate {
 		parsed, err := template.New("output").Parse(expression)

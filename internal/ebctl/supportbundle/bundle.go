@@ -50,7 +50,7 @@ const fileMode = 0o600
 // Bundle collects the documents of an archive in memory. It is not safe for concurrent use.
 type Bundle struct {
 	redactor *Redactor
-	// left is the number of bytes that are left for further documents before their redaction.
+	// left is the number of bytes that further documents may have, measured before their redaction.
 	left      int
 	documents []document
 	missing   []File

@@ -24,14 +24,15 @@ type Redactor struct {
 	words   *regexp.Regexp
 }
 
-// NewRedactor returns a redactor. It masks the known secrets everywhere, and other secrets that it recognizes by their form.
+// NewRedactor returns a redactor. It masks known secrets of at least minSecret bytes everywhere, and other secrets that it recognizes by
+// their form or the name of their field.
 func NewRedactor(known ...string) *Redactor {
 	known = slices.DeleteFunc(slices.Clone(known), func(text string) bool { return len(text) < minSecret })
 
 	return &Redactor{known: known, people: map[string]string{}, counted: map[string]int{}}
 }
 
-// pseudonyms maps keys of documents that identify people to the prefix of their pseudonyms.
+// pseudonyms returns the prefix of the pseudonyms for the values of a field that identify people, and an empty string for other fields.
 func pseudonyms(key string) string {
 	switch key {
 	case "orderedBy", "createdBy", "originator", "user", "users", "administrators":
@@ -78,8 +79,8 @@ func (r *Redactor) pseudonym(prefix, text string) string {
 // Value returns a decoded JSON document without secrets.
 func (r *Redactor) Value(value any) any { return r.value("", value, false) }
 
-// value masks a value depending on its key. free reports whether the value belongs to a field with free content, such as the
-// parameters of an order.
+// value masks a value depending on its key. free is true if the value belongs to a field with free content, such as the parameters of
+// an order.
 func (r *Redactor) value(key string, value any, free bool) any {
 	switch typed := value.(type) {
 	case map[string]any:
@@ -118,7 +119,8 @@ func (r *Redactor) value(key string, value any, free bool) any {
 	}
 }
 
-// holdsText reports whether the value is or contains a text. Numbers and flags under the name of a secret are only settings.
+// holdsText reports whether the value is a text, or a list or object that may contain one. A number or boolean in a field with the name
+// of a secret is only a setting.
 func holdsText(value any) bool {
 	switch value.(type) {
 	case string, map[string]any, []any:

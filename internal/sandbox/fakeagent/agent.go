@@ -12,8 +12,8 @@ import (
 
 // Connector simulates the Connector service. The agent reports the errors of these calls in the CompassConnection.
 type Connector interface {
-	// Connect exchanges a one-time token at the URL of the service. The agent sends a token only once, unless the first exchange
-	// failed and the CompassConnection has been deleted since.
+	// Connect exchanges a one-time token at the URL of the service. The agent never repeats a successful exchange. It repeats a
+	// failed one only if the CompassConnection has been deleted, or another agent has been started, since.
 	Connect(ctx context.Context, url, token string) error
 	// Synchronize calls Director on behalf of a connected agent. The agent repeats the call until it succeeds.
 	Synchronize(ctx context.Context) error

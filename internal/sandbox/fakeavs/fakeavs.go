@@ -39,7 +39,6 @@ func Config(address string) avs.Config {
 	return config
 }
 
-// evaluation is an evaluation in AvS.
 type evaluation struct {
 	avs.Definition
 
@@ -47,7 +46,7 @@ type evaluation struct {
 	Status avs.Lifecycle `json:"status"`
 	// Threshold is a string in requests and a number here.
 	Threshold int64 `json:"threshold"`
-	// child reports that the evaluation belongs to its parent.
+	// child is true until the evaluation is removed from its parent.
 	child bool
 }
 

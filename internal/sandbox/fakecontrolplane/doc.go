@@ -2,5 +2,5 @@
 //
 // It serves the ConfigMaps, Secrets and Kyma resources of all namespaces in the wire format of Kubernetes, as far as the broker uses it.
 // Reads of a Kyma resource simulate Lifecycle Manager: after a change, the first read returns the state Processing, and the next one
-// returns Ready. A deleted resource still exists for one more read.
+// returns Ready, or Error if there is no Secret with the runtime's kubeconfig. A deleted resource still exists for one more read.
 package fakecontrolplane

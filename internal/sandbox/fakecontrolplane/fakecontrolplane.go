@@ -83,7 +83,7 @@ func (c *ControlPlane) Put(kind string, object map[string]any) {
 	})
 }
 
-// Remove removes an object immediately.
+// Remove removes an object immediately, even a Kyma resource.
 func (c *ControlPlane) Remove(kind, namespace, name string) {
 	c.Locked(func() { delete(c.objects[kind], namespace+"/"+name) })
 }

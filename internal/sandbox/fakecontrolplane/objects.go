@@ -48,7 +48,6 @@ func (c *ControlPlane) list(kind string) http.HandlerFunc {
 	}
 }
 
-// lastName returns the name of the last item.
 func lastName(items []any) string {
 	last, _ := items[len(items)-1].(map[string]any)
 

@@ -123,7 +123,8 @@ func (d *Director) Runtimes() []Runtime {
 	return runtimes
 }
 
-// SetLabel sets a label of a runtime, as its agent does. It changes nothing if there is no such runtime.
+// SetLabel sets a label of a runtime, as its agent does, but does not write Options.File. It changes nothing if there is no such
+// runtime.
 func (d *Director) SetLabel(runtimeID, key string, value any) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()

@@ -28,14 +28,14 @@ type Fault struct {
 	Body string
 	// Unsent breaks the connection before the operation is executed; Lost breaks it afterwards.
 	Unsent, Lost bool
-	// Delay is the duration of the call.
+	// Delay is the time by which the call is delayed, whether or not it then fails.
 	Delay time.Duration
 	// Times is the number of calls that fail. 0 means one, a negative number means all.
 	Times int
 }
 
 // Inject makes calls fail. Each call uses the first injected fault for its operation. A fault applies to the number of calls in
-// its field Times and cannot be withdrawn.
+// its field Times. Only System.Reset withdraws faults, and withdraws all of them.
 func (d *Director) Inject(faults ...Fault) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -159,5 +159,5 @@ func refuse(code ErrorCode, format string, args ...any) error {
 	return &refusal{code: code, text: fmt.Sprintf(format, args...)}
 }
 
-// Error implements error.
+// Error returns the message of the response.
 func (r *refusal) Error() string { return r.text }

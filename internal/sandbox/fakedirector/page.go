@@ -23,7 +23,7 @@ func (s System) Holds() []string {
 	var lines []string
 
 	for _, runtime := range s.Runtimes() {
-		lines = append(lines, fmt.Sprintf("runtime %s (%s) of tenant %s: %s, %d one-time tokens",
+		lines = append(lines, fmt.Sprintf("runtime %s (%s) of tenant %s: %s, one-time tokens: %d",
 			runtime.ID, runtime.Name, runtime.Tenant, runtime.Condition, len(runtime.OneTimeTokens)))
 	}
 
@@ -60,7 +60,7 @@ func (s System) Faults() []simulator.Fault {
 	return faults
 }
 
-// Inject implements simulator.System.
+// Inject implements simulator.System. Faults from the page have no error code of Director.
 func (s System) Inject(faults ...simulator.Fault) {
 	for _, fault := range faults {
 		s.Director.Inject(Fault{

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// Secret is the client secret of the namespace Namespace.
+// Namespace is the only namespace of the platform, and Secret is its client secret.
 const (
 	Namespace = "kyma-dev"
 	Secret    = "edp-secret"
@@ -24,7 +24,7 @@ type EDP struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// tenants maps the names and environments of data tenants to their metadata. The lock of the Base guards it.
+	// tenants contains the metadata of the data tenants, by NAME/ENVIRONMENT. The lock of the Base guards it.
 	tenants map[string]map[string]string
 }
 

@@ -27,7 +27,6 @@ import (
 
 const namespace = "bundle-system"
 
-// hub is a running hub.
 type hub struct {
 	*testing.T
 	client.Client
@@ -128,7 +127,7 @@ func newHub(t *testing.T) *hub {
 	return h
 }
 
-// TestTokenReviews checks which tokens the hub knows, as a content server asks for them.
+// TestTokenReviews checks which tokens the hub accepts in the reviews that a content server requests.
 func TestTokenReviews(t *testing.T) {
 	t.Parallel()
 
@@ -217,7 +216,7 @@ func TestSubjectAccessReviews(t *testing.T) {
 	}
 }
 
-// TestAccessToContent protects a content server by the hub, as the bundle provisioner does.
+// TestAccessToContent checks that a content server can protect its content with the reviews of the hub, as the bundle provisioner does.
 func TestAccessToContent(t *testing.T) {
 	t.Parallel()
 

@@ -62,7 +62,6 @@ func (i *IAS) Holds() []string {
 	return lines
 }
 
-// remove removes a service provider.
 func (i *IAS) remove(w http.ResponseWriter, r *http.Request) {
 	at := slices.IndexFunc(i.providers, func(p ias.ServiceProvider) bool { return p.ID == r.URL.Query().Get("sp_id") })
 	if at < 0 {

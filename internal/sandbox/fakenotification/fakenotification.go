@@ -29,12 +29,11 @@ func Config(address string) notification.Config {
 	return config
 }
 
-// event is a maintenance event.
 type event struct {
 	kind notification.Type
 	// tenants contains the tenants by instance.
 	tenants map[string]notification.Tenant
-	// received contains the calls for the event, oldest first: create, 1, 2, 3 or cancel.
+	// received contains the calls for the event, oldest first: create, the state (1, 2 or 3) of each tenant in an update, or cancel.
 	received []string
 }
 
@@ -61,7 +60,8 @@ func New() *Service {
 // ServeHTTP implements http.Handler.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Received returns the calls for each event, oldest first: create, the states of its updates, and cancel. It omits rejected calls.
+// Received returns the calls for each event, oldest first: create, the state of each tenant in an update, and cancel. It includes a
+// repeated creation, which gets 409, and omits calls for unknown events and malformed calls.
 func (s *Service) Received() map[string][]string {
 	found := map[string][]string{}
 
@@ -102,7 +102,7 @@ func (s *Service) Holds() []string {
 	return lines
 }
 
-// decoded rejects requests with wrong credentials and malformed events.
+// decoded rejects requests with wrong credentials and malformed events. It accepts requests without credentials.
 func (s *Service) decoded(execute func(w http.ResponseWriter, sent notification.Event)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if user, password, given := r.BasicAuth(); given && (user != User || password != Password) {
@@ -187,7 +187,8 @@ func (s *Service) existing(execute func(w http.ResponseWriter, sent notification
 	}
 }
 
-// update merges the given fields into the tenants.
+// update sets the state of the given tenants, and their start and end unless they are empty. If it finds an unknown tenant, the tenants
+// before it are already updated.
 func update(w http.ResponseWriter, sent notification.Event, found *event) {
 	if len(sent.Tenants) == 0 {
 		reply(w, http.StatusBadRequest, "an update needs tenants")

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakenotification"
 )
 
-// TestContract checks the responses on which the client relies, apart from the client.
+// TestContract checks the responses on which the client relies. It does not use the client.
 func TestContract(t *testing.T) {
 	simulated := fakenotification.New()
 	server := httptest.NewServer(simulated)

@@ -20,11 +20,10 @@ import (
 // MaxBody is the maximum size of a request, in bytes.
 const MaxBody = 100_000
 
-// registration is a registered cluster.
 type registration struct {
 	cluster reconciler.Cluster
 	state   reconciler.State
-	// frozen reports that requests do not advance the status.
+	// frozen is true if requests for the status do not advance it.
 	frozen bool
 }
 

@@ -16,7 +16,7 @@ const Folder = "docs/operator/integrations"
 const (
 	// Shown quotes the texts that operators see in the timeline of the operation, in the events of the instance, or in the log.
 	Shown = "shown"
-	// Retried says after which pause the service repeats the call.
+	// Retried gives the pause after which the service repeats the call.
 	Retried = "retried"
 	// Ends says when the service stops repeating the call.
 	Ends = "ends"
@@ -112,7 +112,6 @@ func parse(page, content string, found map[string]Table) error {
 	return nil
 }
 
-// cells returns the cells of a line of a table.
 func cells(line string) []string {
 	found := strings.Split(strings.Trim(line, "|"), "|")
 	for i := range found {
@@ -134,9 +133,9 @@ var (
 	status   = regexp.MustCompile(`^[45]\d\d\b`)
 )
 
-// Matches compares the text that a fault has shown with a cell that quotes texts. An ellipsis in the cell matches any text, and an HTTP
-// status or a duration matches any other one. A cell that begins with "nothing" requires an empty string. If the part of the sub-test's
-// name after the row is an HTTP status, a status in the text must be the same.
+// Matches returns an error unless the text that a fault has shown is one of the texts that the cell quotes. In the cell, an ellipsis
+// matches any text, an HTTP status any status, and a duration any duration. An empty text matches only a cell that begins with "nothing".
+// If the part of the sub-test's name after the row is an HTTP status, a status in the text must be the same.
 func Matches(cell, test, text string) error {
 	if text == "" && strings.HasPrefix(cell, "nothing") {
 		return nil
@@ -165,7 +164,7 @@ func Texts(cell string) []*regexp.Regexp {
 	return found
 }
 
-// general replaces the parts of an expression in which two texts may differ.
+// general replaces the parts of a text that may differ from another text, a status or a duration, with a placeholder.
 func general(text string) string {
 	return variable.ReplaceAllStringFunc(text, func(part string) string {
 		if strings.HasPrefix(part, "within ") {

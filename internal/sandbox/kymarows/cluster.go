@@ -43,7 +43,8 @@ const DNSSecret = "former-route53"
 // Domain returns the domain of a cluster that has a DNSSecret.
 func (c Cluster) Domain() string { return c.Name + ".kyma.example.com" }
 
-// Example returns the cluster with the number, from 0. Providers alternate, as do optional fields. It is the same in each call.
+// Example returns the cluster with the number, from 0. Providers alternate, as do optional fields. The same number always returns the
+// same cluster.
 func Example(number int) Cluster {
 	created := time.Date(2023, 3, 1, 8, 0, 0, 0, time.UTC).Add(time.Duration(number) * time.Hour)
 	found := Cluster{

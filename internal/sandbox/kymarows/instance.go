@@ -33,7 +33,7 @@ func KEB(tb testing.TB) Database {
 // Instance is an instance of KEB.
 type Instance struct {
 	ID string
-	// Cluster is its cluster in Kyma Provisioner.
+	// Cluster is the cluster of the instance in Kyma Provisioner.
 	Cluster Cluster
 	PlanID  string
 	// Parameters are the parameters that the platform sent.
@@ -56,7 +56,7 @@ func (i Instance) Context() map[string]any {
 	}
 }
 
-// ExampleInstance returns the instance of a cluster. It is the same in each call.
+// ExampleInstance returns the instance of a cluster. The same cluster always returns the same instance.
 func ExampleInstance(cluster Cluster) Instance {
 	found := Instance{
 		ID: idOf("instance", cluster.Name), Cluster: cluster,

@@ -42,7 +42,7 @@ var shared struct {
 	own *Server
 }
 
-// template is the database that Copy copies, or empty without one.
+// template is the database that Copy copies. Its name is empty until the first call of Copy.
 var template struct {
 	once sync.Once
 	name string
@@ -182,7 +182,7 @@ func newDatabase(tb testing.TB, dsn, template string) storage.Config {
 
 func randomName() string { return "test_" + uuid.NewString()[:8] }
 
-// drop needs no context of a test, because it runs after the test.
+// drop removes a database, even if connections to it are open. It uses no context of a test, because it runs after the test.
 func drop(dsn, name string) error {
 	return failure.While(administer(context.Background(), dsn, `DROP DATABASE `+name+` WITH (FORCE)`), "dropping the database %s", name)
 }

@@ -201,7 +201,7 @@ func makeFolder(inMemory bool, owner int) (string, error) {
 	return folder, nil
 }
 
-// listen chooses a free port, which the server keeps until it is removed.
+// listen chooses a free port, which the server keeps until it is removed, and sets the command line. It does not start the server.
 func (s *Server) listen() error {
 	port, err := freeport.Draw(context.Background())
 	if err != nil {

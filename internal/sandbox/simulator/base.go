@@ -32,7 +32,7 @@ type Fault struct {
 	// Unsent breaks the connection before the call is executed; Lost breaks it afterwards.
 	Unsent bool `json:"unsent,omitempty"`
 	Lost   bool `json:"lost,omitempty"`
-	// Delay is the duration of the call.
+	// Delay is the time by which the call is delayed, whether or not it then fails.
 	Delay time.Duration `json:"delay,omitempty"`
 	// Times is the number of calls that fail. 0 means one, a negative number means all.
 	Times int `json:"times,omitempty"`
@@ -76,7 +76,7 @@ func (b *Base) Inject(faults ...Fault) {
 	}
 }
 
-// Reset withdraws all faults.
+// Reset withdraws all faults. It keeps the recorded calls.
 func (b *Base) Reset() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -205,7 +205,7 @@ func (b *Base) record(call Call) {
 	}
 }
 
-// wait delays the call. It reports false if the client has disconnected.
+// wait delays the call. It returns false if the client has disconnected.
 func (f Fault) wait(r *http.Request) bool {
 	if f.Delay <= 0 {
 		return true

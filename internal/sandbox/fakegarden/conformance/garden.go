@@ -42,7 +42,7 @@ type Garden struct {
 	Namespace string
 	// Project is the name of the project. It is part of the technical IDs of the runtimes.
 	Project string
-	// Patience is the maximum duration of a Shoot operation. If a scenario waits longer, it fails and reports the last operation.
+	// Patience is the maximum time for which a scenario waits for a state of a Shoot. It then fails and reports the last operation.
 	Patience time.Duration
 }
 

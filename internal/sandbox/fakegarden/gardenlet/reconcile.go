@@ -106,7 +106,7 @@ func running(shoot *gardencorev1beta1.Shoot) bool {
 }
 
 // advance reports the progress of the running operation, and completes the operation when it is due. The progress depends only on
-// the time since the start, so it is the same after a restart.
+// the time since the start and on the fault, so it is the same after a restart.
 func (g *Gardenlet) advance(ctx context.Context, shoot *gardencorev1beta1.Shoot) (time.Duration, error) {
 	fault, err := g.fault(ctx, shoot.Name)
 	if err != nil {

@@ -71,8 +71,8 @@ func (s *Server) update(r *request) (int, any, error) {
 }
 
 // patch changes an object by a merge patch, a strategic merge patch or server-side apply. Only server-side apply creates a missing
-// object. As on a real API server, only kinds with a Go type that are not custom support strategic merge patches. JSON patches return 415, because this
-// project sends none to a garden or a runtime.
+// object. As on a real API server, custom resources do not support strategic merge patches; here, kinds without a Go type do not
+// either. JSON patches return 415, because this project sends none to a garden or a runtime.
 func (s *Server) patch(r *request) (int, any, error) {
 	body, err := r.body()
 	if err != nil {

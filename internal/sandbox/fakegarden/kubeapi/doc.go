@@ -1,9 +1,9 @@
 // Package kubeapi is a small Kubernetes API server: an HTTP handler whose objects are in memory and in files. The fake garden
 // uses it to serve Gardener's API, and each simulated runtime uses it to serve its own objects.
 //
-// A server supports get, list, watch, create, update, merge patch, strategic merge patch, server-side apply and delete, the subresource status, and
-// hooks for other subresources. It serves the kinds in Options.Kinds, as Go types or as unstructured objects. Server.Client
-// returns a client that calls the handler without a network. Behind a listener, the handler serves any Kubernetes client.
+// A server supports get, list in pages, watch, create, update, merge patch, strategic merge patch, server-side apply and delete, the
+// subresource status, and hooks for other subresources. It serves the kinds in Options.Kinds, as Go types or as unstructured objects.
+// Server.Client returns a client that calls the handler without a network. Behind a listener, the handler serves any Kubernetes client.
 //
 // The server guarantees:
 //   - An acknowledged change survives the death of the process: the file is written before any client sees the change.

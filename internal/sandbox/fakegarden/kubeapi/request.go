@@ -176,8 +176,8 @@ type objectList struct {
 	Items []object `json:"items"`
 }
 
-// list returns the selected objects of a namespace, or of all namespaces if the request names none. It ignores the parameter
-// limit, so a response always contains the whole list.
+// list returns the selected objects of a namespace, or of all namespaces if the request names none. With the parameter limit, it
+// returns one page of them.
 func (s *Server) list(r *request) (int, any, error) {
 	selects, err := r.selection()
 	if err != nil {
@@ -193,8 +193,8 @@ func (s *Server) list(r *request) (int, any, error) {
 	return http.StatusOK, list, nil
 }
 
-// page returns the objects of the page that the parameters limit and continue select, of objects in the order of namespace and name, and the token of
-// the next page. A page begins after the last object of the previous one, so it also shows changes that happened between the two requests.
+// page returns the page that the parameters limit and continue select, and the token of the next page. found must be in the order of
+// namespace and name. Unlike on a real API server, a page also shows changes that happened after the request for the first page.
 func (r *request) page(found []object) ([]object, string, error) {
 	token, err := base64.RawURLEncoding.DecodeString(r.query.Get("continue"))
 	namespace, name, valid := strings.Cut(string(token), "/")

@@ -23,9 +23,9 @@ func (s *Server) reviewToken(ctx context.Context, objects client.Reader, technic
 	review.Status = authenticationv1.TokenReviewStatus{Authenticated: valid, User: authenticationv1.UserInfo{Username: found.name}}
 }
 
-// reviewAccess sets the status of a review of the permissions of a user. It evaluates only ServiceAccounts: administrators have all
-// permissions, and for the others, More.AllowsPath decides about paths. It denies everything else, including access to resources,
-// whatever the roles permit.
+// reviewAccess sets the status of a review of the permissions of a user. It grants everything to ServiceAccounts with the role
+// cluster-admin, and to other ServiceAccounts the paths that More.AllowsPath allows. It denies everything else, including access to
+// resources that a role permits.
 func (s *Server) reviewAccess(ctx context.Context, objects client.Reader, review *authorizationv1.SubjectAccessReview) {
 	review.TypeMeta = metav1.TypeMeta{Kind: "SubjectAccessReview", APIVersion: authorizationv1.SchemeGroupVersion.String()}
 	review.Status = authorizationv1.SubjectAccessReviewStatus{}
