@@ -44,6 +44,12 @@ func PlatformKinds() []string {
 // UpgradeKinds lists the kinds of upgrades. An upgrade ends by itself when its instance is being deleted or suspended.
 func UpgradeKinds() []string { return []string{KindUpgradeKyma, KindUpgradeCluster} }
 
+// The description of an upgrade that has succeeded without changing anything begins with TextDryRun or TextPreempted.
+const (
+	TextDryRun    = "Dry run, "
+	TextPreempted = "Preempted: "
+)
+
 // BindingKinds lists the kinds of operations on a binding.
 func BindingKinds() []string { return []string{KindBind, KindUnbind} }
 
