@@ -53,6 +53,11 @@ const (
 // BindingKinds lists the kinds of operations on a binding.
 func BindingKinds() []string { return []string{KindBind, KindUnbind} }
 
+// AllKinds lists the kinds of all operations.
+func AllKinds() []string {
+	return slices.Concat(Kinds(), BindingKinds(), []string{KindCleanup, KindOrchestrate})
+}
+
 // NewOperation returns a new operation on the instance with a random ID. update may be nil. The caller adds the requester and
 // stores the operation in the same transaction in which it decides to accept the request.
 //

@@ -2,6 +2,7 @@ package instances_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -508,6 +509,27 @@ func TestDurations(t *testing.T) {
 
 		if diff := cmp.Diff(want, durations, byID); diff != "" {
 			s.Errorf("durations: -want +got\n%s", diff)
+		}
+	})
+}
+
+// TestDurationsOfEachKind reads durations after many later operations of another kind.
+func TestDurationsOfEachKind(t *testing.T) {
+	each(t, func(s fixture) {
+		inTx(s.T, s.db, func(tx storage.Tx) {
+			for i := range 1000 {
+				if err := s.operations.Accept(s.Context(), tx, process.New{
+					ID: fmt.Sprint("bind ", i), Kind: environment.KindBind, InstanceID: fmt.Sprint("binding ", i), At: began.Add(time.Hour),
+					Payload: json.RawMessage(`{}`),
+				}); err != nil {
+					s.Fatal(err)
+				}
+			}
+		})
+
+		durations, err := s.store.Durations(s.Context())
+		if err != nil || len(durations) != 4 || durations[0].Kind != environment.KindProvision {
+			s.Errorf("got %+v, %v, want the four provisionings", durations, err)
 		}
 	})
 }
