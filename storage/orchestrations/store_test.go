@@ -479,3 +479,35 @@ func TestStarts(t *testing.T) {
 		}
 	})
 }
+
+// TestConductorIsNotTakenOver checks that no replica takes over a conductor during a transaction of the conductor, even if the lease has
+// expired. The test needs PostgreSQL, because SQLite has one transaction that writes at a time.
+func TestConductorIsNotTakenOver(t *testing.T) {
+	eachDatabase(t, func(f fixture) {
+		if f.db.SkipLocked() == "" {
+			return
+		}
+
+		f.add()
+
+		conductor := storagetest.Hold(f.T, f.db, f.operations, environment.KindOrchestrate, environment.OrchestrationKey(id))
+		later := time.Now().Add(2 * time.Hour)
+		claim := func() int {
+			return len(storagetest.Claim(f, f.operations, process.Claim{Owner: "another", Limit: 1, Now: later, Until: later.Add(time.Hour)}, environment.KindOrchestrate))
+		}
+
+		f.tx(func(tx storage.Tx) error {
+			_, err := f.store.Conduct(f.Context(), tx, conductor)
+
+			if claimed := claim(); claimed != 0 {
+				f.Errorf("claimed %d conductors during the transaction", claimed)
+			}
+
+			return err
+		})
+
+		if claimed := claim(); claimed != 1 {
+			f.Errorf("claimed %d conductors after the transaction, want 1", claimed)
+		}
+	})
+}
