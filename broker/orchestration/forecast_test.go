@@ -203,7 +203,8 @@ func TestForecastOfStarts(t *testing.T) {
 		"unreadable": {
 			"a window that cannot be read has no next occurrence", nil,
 			[]orchestrations.Start{{Wave: 1, Window: "x", NotBefore: at(1, 0, 0), NotAfter: at(1, 1, 0), Count: 1}},
-			time.Time{}, time.Time{},
+			time.Time{},
+			time.Time{},
 		},
 		"region": {
 			"the upgrades of a region run one after the other", limits(1, 0),
