@@ -23,7 +23,7 @@ func mayExceedFewRows() map[string]string {
 		"operations.Resume":          "it runs once after an outage, and the system may have delayed all operations",
 		"operations.QueueDepths":     "it counts all unfinished operations, once per scrape",
 		"operations.UnfinishedKinds": "it runs once, when a replica starts",
-		"instances.Durations":        "it reads the newest 1,000 operations, once a minute in each replica",
+		"instances.Durations":        "it reads the newest 250 operations of each kind, once a minute in each replica",
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/broker/catalog"
+	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 )
 
 func TestETagFollowsTheContent(t *testing.T) {
@@ -41,7 +42,7 @@ func TestLoadReportsEveryError(t *testing.T) {
 
 	_, err := catalog.Load(shipped(t, map[string]string{
 		"catalog.yaml": strings.Replace(string(file(t, "catalog.yaml")), "imageUrl: \"data:", "imageUrl: \"ftp:", 1),
-		"plans/aws.yaml": `{id: nonsense, name: a/w/s, parameters: [name, wishes], updates: [administrators], required: [region], purpose: fun, nodes: {min: 3, max: 2},
+		"plans/aws.yaml": `{id: nonsense, name: a/w/s, parameters: [name, wishes], updates: [administrators], required: [region], purpose: fun, maintenanceWindow: {timeBegin: "22:00"}, nodes: {min: 3, max: 2},
 			offers: [{provider: aws, defaultRegion: atlantis, regions: [eu-central-1, utopia], machines: [m9.huge]}]}`,
 		"plans/trial.yaml": `{id: 4deee563-e5ec-4731-b9b1-53b42d855f0c, name: trial, displayName: Trial, description: To try,
 			purpose: evaluation, zonesCount: 1, nodes: {min: 1, max: 1}, volume: {size: 80},
@@ -66,6 +67,7 @@ func TestLoadReportsEveryError(t *testing.T) {
 		`plan a/w/s: parameter "administrators" is in updates, but not in parameters`,
 		`plan a/w/s: parameter "region" is in required, but not in parameters`,
 		`plan a/w/s: nodes need 0 < min <= max`,
+		`plan a/w/s: maintenanceWindow: `,
 		`plan a/w/s on aws: a volume needs both a size`,
 		`plan a/w/s on aws: the provider has no machine type "m9.huge"`,
 		`plan a/w/s on aws: the provider has no region "utopia"`,
@@ -131,5 +133,27 @@ func TestPlan(t *testing.T) {
 				t.Errorf("\n%s\nversion and error: -want +got\n%s", test.reason, diff)
 			}
 		})
+	}
+}
+
+// TestMaintenanceWindowOfAPlan checks that the window in the file of a plan is that of its instances, whatever the Shoot has.
+func TestMaintenanceWindowOfAPlan(t *testing.T) {
+	t.Parallel()
+
+	const aws = "361c511f-f939-4621-b228-d0fb79a1fe15"
+
+	changed, err := catalog.Load(shipped(t, map[string]string{
+		"plans/aws.yaml": string(file(t, "plans/aws.yaml")) + "\nmaintenanceWindow: {days: [Sat], timeBegin: 040000+0000, timeEnd: 050000+0000}\n",
+	}), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	shoot := fleet.WindowTimes{Begin: "220000+0000", End: "230000+0000"}
+
+	for id, want := range map[string]string{aws: "Sat 04:00:00-05:00:00 +00:00", "another plan": "daily 22:00:00-23:00:00 +00:00"} {
+		if window, err := changed.Window(fleet.Candidate{}, id, shoot); err != nil || window.String() != want {
+			t.Errorf("%s: got %s, %v, want %s", id, window, err, want)
+		}
 	}
 }

@@ -73,6 +73,12 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 // create stores an instance of the plan and a successful provisioning.
 func (b *fixture) create(id, plan string) {
 	b.Helper()
+	b.createIn(id, plan, process.Succeeded)
+}
+
+// createIn stores an instance of the plan and a provisioning that has ended in the state.
+func (b *fixture) createIn(id, plan string, state process.State) {
+	b.Helper()
 
 	instance := environment.Instance{
 		ID: id, PlanName: plan, ShootName: "c-" + id, CreatedAt: b.clock.Now(), UpdatedAt: b.clock.Now(),
@@ -85,7 +91,7 @@ func (b *fixture) create(id, plan string) {
 		b.Fatal(err)
 	}
 
-	b.end(b.accept(environment.KindProvision, instance), process.Succeeded)
+	b.end(b.accept(environment.KindProvision, instance), state)
 }
 
 func (b *fixture) accept(kind string, instance environment.Instance) string {
@@ -393,6 +399,21 @@ func TestSuspendedInstancesExpireWhenDue(t *testing.T) {
 
 		if _, suspensions = b.stored("half resumed"); len(suspensions) != 3 {
 			t.Errorf("%d suspensions after a failure, want 3", len(suspensions))
+		}
+	})
+}
+
+// TestFailedCreationExpires expires an instance whose creation has failed and has perhaps left a runtime.
+func TestFailedCreationExpires(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		b := newFixture(t, db)
+		b.createIn("one", "trial", process.Failed)
+		b.clock.SetTime(began.Add(14 * day))
+		b.run()
+
+		instance, suspensions := b.stored("one")
+		if !instance.Expired() || instance.Suspended || len(suspensions) != 1 {
+			t.Errorf("expired at %s, suspended: %t, with %d suspensions, want 1, which removes the runtime", instance.ExpiredAt, instance.Suspended, len(suspensions))
 		}
 	})
 }

@@ -189,7 +189,7 @@ func (a *API) OrchestrationDetails(ctx context.Context, id string) (operatorapi.
 
 	var starts []orchestrations.Start
 
-	if err == nil && orchestration.Timed(found) {
+	if err == nil && orchestration.NeedsStarts(found) {
 		starts, err = a.Orchestrations.Starts(ctx, a.DB.Reader(), found.ID)
 	}
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/broker/estimate"
+	"github.com/environment-broker/environment-broker/broker/operator"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
@@ -98,6 +100,57 @@ func TestOrchestrations(t *testing.T) {
 
 	if diff := cmp.Diff([]string{"cancel", "orchestrate", "retry"}, actions); diff != "" {
 		t.Errorf("audit log -want +got\n%s", diff)
+	}
+}
+
+// TestForecastOfAnOrchestration predicts the end of orchestrations whose upgrades take ten minutes, and at the latest thirty.
+func TestForecastOfAnOrchestration(t *testing.T) {
+	past := pastOperations{
+		{OperationID: "1", Kind: environment.KindUpgradeCluster, Took: 10 * time.Minute},
+		{OperationID: "2", Kind: environment.KindUpgradeCluster, Took: 30 * time.Minute},
+	}
+
+	for name, c := range map[string]struct {
+		reason         string
+		strategy       string
+		notBefore      time.Duration
+		likely, latest time.Duration
+	}{
+		"workers":  {"both upgrades run at once", `{"parallel": {"workers": 2}}`, 0, 10 * time.Minute, 30 * time.Minute},
+		"region":   {"they run one after the other", `{"parallel": {"workers": 2, "workersPerRegion": 1}}`, 0, 20 * time.Minute, time.Hour},
+		"deadline": {"they start at their times", `{"parallel": {"workers": 2}, "deadline": "2030-01-09T00:00:00Z"}`, time.Hour, 70 * time.Minute, 90 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(options *operator.Options) {
+				options.Estimator = estimate.New(past, past)
+
+				if err := options.Estimator.Refresh(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			})
+
+			order := strings.NewReader(`{"targets": {"include": [{"target": "all"}]}, "strategy": ` + c.strategy + `}`)
+			id := read[operatorapi.AcceptedOrchestration](b, b.want("an order", b.send("operator", "POST", "/upgrade/cluster", order), 202)).OrchestrationID
+			target := environment.Target{
+				OrchestrationID: id, State: environment.TargetPending, Provider: "aws", Region: "eu", NotBefore: b.clock.Now().Add(c.notBefore),
+			}
+
+			b.inTx(func(tx storage.Tx) error {
+				for _, instance := range []string{"a", "b"} {
+					target.InstanceID, target.OperationID = instance, "op-"+instance
+					if err := b.orchestrations.AddTargets(b.Context(), tx, []environment.Target{target}); err != nil {
+						return err
+					}
+				}
+
+				return b.orchestrations.SetState(b.Context(), tx, id, environment.OrchestrationInProgress, "", b.clock.Now())
+			})
+
+			shown := read[operatorapi.Orchestration](b, b.want("one", b.do("viewer", "GET", "/orchestrations/"+id), 200))
+			if now := b.clock.Now(); !shown.EstimatedEnd.Equal(now.Add(c.likely)) || !shown.LatestEnd.Equal(now.Add(c.latest)) {
+				t.Errorf("%s: the end is %s to %s, want after %s to %s", c.reason, shown.EstimatedEnd, shown.LatestEnd, c.likely, c.latest)
+			}
+		})
 	}
 }
 

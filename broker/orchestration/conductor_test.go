@@ -199,6 +199,7 @@ func TestSelectors(t *testing.T) {
 		})
 		f.create("old", environment.KindUpdate, process.Failed, func(instance *environment.Instance) {
 			instance.Request.Cluster.KubernetesVersion = "1.33.1"
+			instance.GlobalAccountID, instance.SubAccountID = "ga-old", "sa-old"
 		})
 		f.create("changed in SQL", environment.KindProvision, process.Succeeded, func(*environment.Instance) {})
 		f.tx(func(tx storage.Tx) error {
@@ -216,6 +217,10 @@ func TestSelectors(t *testing.T) {
 			"label":      {"a label", fleet.Target{Labels: "ring=canary"}, "canary"},
 			"version":    {"an unreadable instance has no version", fleet.Target{KubernetesVersion: "1.34"}, "canary"},
 			"Kyma":       {"the Kyma version", fleet.Target{KymaVersion: "2.0"}, "canary"},
+			"account":    {"the global account", fleet.Target{GlobalAccount: "^ga-"}, "old"},
+			"subaccount": {"the subaccount", fleet.Target{SubAccount: "^sa-"}, "old"},
+			"runtime":    {"the ID of the runtime", fleet.Target{RuntimeID: "runtime-old"}, "old"},
+			"shoot":      {"the name of the Shoot", fleet.Target{Shoot: "c-canary"}, "canary"},
 			"percentage": {"all of them", fleet.Target{Percentage: 100, PlanName: "aws"}, "canary changed in SQL old"},
 		} {
 			parameters := all(1)
@@ -424,6 +429,46 @@ func TestCancelBeforePlanned(t *testing.T) {
 		}
 
 		f.wantStats("nothing is planned", nil)
+	})
+}
+
+// TestCanceledUpgrade cancels the running upgrade of one target. The next one starts, and the orchestration does not fail.
+func TestCanceledUpgrade(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		f.fill(2)
+
+		conductor := f.start(environment.KindUpgradeCluster, all(1))
+		f.advance(conductor)
+
+		now := f.clock.Now()
+		running := storagetest.Claim(f, f.operations, process.Claim{Owner: "test", Limit: 1, Now: now, Until: now.Add(time.Minute)}, environment.KindUpgradeCluster)
+
+		f.tx(func(tx storage.Tx) error {
+			_, err := f.operations.CancelOne(f.Context(), tx, running[0].Record.ID, "by an operator", now)
+
+			return err
+		})
+		f.advance(conductor)
+		f.wantStats("it runs until its next safe point", map[string]int{"canceling": 1, "pending": 1})
+
+		record := running[0].Record
+		record.State, record.FinishedAt = process.Succeeded, now
+
+		if _, err := f.operations.Save(f.Context(), process.Progress{Record: record, Release: true, Now: now}); err != nil {
+			f.Fatal(err)
+		}
+
+		f.advance(conductor)
+		f.wantStats("the next one starts", map[string]int{"canceled": 1, "in progress": 1})
+		f.endUpgrades(0)
+
+		if progress := f.advance(conductor); !progress.Done || f.finish(conductor) != nil {
+			f.Errorf("got %+v", progress)
+		}
+
+		if got, _ := f.get(f.id); got.State != environment.OrchestrationSucceeded || got.Description != "1 succeeded, 1 canceled" {
+			f.Errorf("got %+v", got)
+		}
 	})
 }
 

@@ -22,10 +22,11 @@ type Durations interface {
 	Usual(kind string) (likely, late time.Duration)
 }
 
-// ForecastOf predicts the end of an orchestration from the durations of past upgrades, its limits and its soak times. waves
-// contains the numbers of targets by wave and current state. starts contains the times at which pending targets can start, and is
-// needed only if Timed returns true. A running upgrade counts as half done. The end is unknown while the orchestration is stopped
-// or not applied, and if no upgrade of the kind has succeeded yet.
+// ForecastOf predicts the end of an orchestration from the durations of past upgrades, its limits and its soak times: Likely if each
+// upgrade takes the median, and Latest if each takes the 95 % quantile. waves contains the numbers of targets by wave and current state.
+// starts contains the times at which unfinished targets can start, and is needed only if NeedsStarts returns true. A running upgrade
+// counts as half done. The end is unknown while the orchestration is stopped or not applied, and if no upgrade of the kind has succeeded
+// yet.
 func ForecastOf(orchestration environment.Orchestration, waves map[int]map[string]int, starts []orchestrations.Start,
 	durations Durations, now time.Time,
 ) Forecast {
@@ -51,25 +52,32 @@ func ForecastOf(orchestration environment.Orchestration, waves map[int]map[strin
 		return forecast
 	}
 
-	if Timed(orchestration) {
-		forecast.Likely = endInWindows(orchestration, waves, starts, likely, now)
-	} else {
-		forecast.Likely = endOf(orchestration, waves, likely, now)
+	end := func(each time.Duration) time.Time {
+		if NeedsStarts(orchestration) {
+			return endOfStarts(orchestration, starts, each, now)
+		}
+
+		return endOf(orchestration, waves, each, now)
 	}
 
-	if !forecast.Likely.IsZero() {
-		forecast.Latest = forecast.Likely.Add(late - likely)
+	if first, last := end(likely), end(late); !first.IsZero() && !last.IsZero() {
+		forecast.Likely, forecast.Latest = first, last
+
+		if last.Before(first) { // fewer slow upgrades than fast ones start before a deadline
+			forecast.Latest = first
+		}
 	}
 
 	return forecast
 }
 
-// Timed reports whether targets of the orchestration can have individual start times: maintenance windows, or, with a deadline, times
-// that owners choose.
-func Timed(orchestration environment.Orchestration) bool {
+// NeedsStarts reports whether the end depends on the individual targets: on their maintenance windows, on the times that owners have
+// chosen, or on limits of their regions and providers.
+func NeedsStarts(orchestration environment.Orchestration) bool {
 	strategy := orchestration.Parameters.Strategy
 
-	return strategy.MaintenanceWindow || !strategy.Deadline.IsZero()
+	return strategy.MaintenanceWindow || !strategy.Deadline.IsZero() ||
+		strategy.Parallel.WorkersPerRegion > 0 || strategy.Parallel.WorkersPerProvider > 0
 }
 
 // PercentOf returns the percentage of an unfinished orchestration, from 0 to 99. stats contains the numbers of targets by state.
@@ -87,8 +95,7 @@ func runs(state environment.OrchestrationState) bool {
 	return state == environment.OrchestrationInProgress || state == environment.OrchestrationRetrying
 }
 
-// endOf returns when the orchestration ends if each upgrade takes the given time. It ignores individual start times; see
-// endInWindows.
+// endOf returns when the orchestration ends if each upgrade takes the given time, and all targets are alike.
 func endOf(orchestration environment.Orchestration, waves map[int]map[string]int, each time.Duration, now time.Time) time.Time {
 	strategy, end, last := orchestration.Parameters.Strategy, now, 0
 

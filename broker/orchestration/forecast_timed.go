@@ -2,6 +2,7 @@ package orchestration
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -26,12 +27,10 @@ func (t *times) Push(any) {}
 // Pop implements heap.Interface. Like Push, it is never called.
 func (t *times) Pop() any { return nil }
 
-// endInWindows returns when the orchestration ends if each upgrade takes the given time. An upgrade starts as soon as its wave
-// has begun, its maintenance window or the owner's time has come, and a worker is free. Upgrades that cannot start before the
-// deadline do not count. The result is zero if the end is too far away.
-func endInWindows(orchestration environment.Orchestration, waves map[int]map[string]int, starts []orchestrations.Start,
-	each time.Duration, now time.Time,
-) time.Time {
+// endOfStarts returns when the orchestration ends if each upgrade takes the given time. An upgrade starts as soon as its wave has begun,
+// its maintenance window or the owner's time has come, and a worker is free. Upgrades that cannot start before the deadline do not count.
+// The result is zero if the end is too far away.
+func endOfStarts(orchestration environment.Orchestration, starts []orchestrations.Start, each time.Duration, now time.Time) time.Time {
 	strategy, begin := orchestration.Parameters.Strategy, now
 	if soaked := orchestration.SoakUntil; soaked.After(begin) {
 		begin = soaked
@@ -39,22 +38,18 @@ func endInWindows(orchestration environment.Orchestration, waves map[int]map[str
 
 	end, last := begin, 0
 
-	for number, stats := range waves {
-		if workOf(stats).left() > 0 {
-			last = max(last, number)
-		}
+	for _, start := range starts {
+		last = max(last, start.Wave)
 	}
 
 	for number := 1; number <= last; number++ {
-		running := workOf(waves[number]).running
-
-		pending := ofWave(starts, number)
-		if running == 0 && len(pending) == 0 {
+		targets := ofWave(starts, number)
+		if len(targets) == 0 {
 			continue
 		}
 
 		var simulated bool
-		if end, simulated = endOfWave(strategy, pending, running, each, begin); !simulated {
+		if end, simulated = endOfWave(strategy, targets, each, begin); !simulated {
 			return time.Time{}
 		}
 
@@ -85,57 +80,121 @@ func ofWave(starts []orchestrations.Start, wave int) []orchestrations.Start {
 	return found
 }
 
-// endOfWave simulates the workers and returns when the last upgrade of the wave ends. It returns false if the end is too far away.
-func endOfWave(strategy fleet.Strategy, pending []orchestrations.Start, running int, each time.Duration, begin time.Time) (time.Time, bool) {
-	free, end := make(times, strategy.Parallel.Workers), begin
-	for i := range free {
-		free[i] = begin
-		if i < running {
-			free[i] = begin.Add(each / 2) //nolint:mnd // a running upgrade counts as half done
-			end = free[i]
+// queue is a Start whose upgrades have not begun in the simulation. Each of them occupies a worker of each of the limits.
+type queue struct {
+	orchestrations.Start
+
+	workers []*times
+}
+
+// next returns when the next upgrade of the queue can start.
+func (q queue) next() time.Time {
+	at := q.NotBefore
+
+	for _, free := range q.workers {
+		if first := (*free)[0]; first.After(at) {
+			at = first
 		}
 	}
 
-	heap.Init(&free)
+	return at
+}
+
+// start occupies workers until the given time.
+func (q *queue) start(until time.Time) {
+	q.Count--
+
+	for _, free := range q.workers {
+		(*free)[0] = until
+		heap.Fix(free, 0)
+	}
+}
+
+// queues returns the queues of a wave, all of whose workers are free from the given time.
+func queues(limits fleet.Parallel, starts []orchestrations.Start, begin time.Time) []queue {
+	type place struct{ limit, name string }
+
+	free := map[place]*times{}
+	workers := func(of place, limit int) *times {
+		if free[of] == nil {
+			all := times(slices.Repeat([]time.Time{begin}, min(limit, limits.Workers)))
+			free[of] = &all
+		}
+
+		return free[of]
+	}
+
+	waiting := make([]queue, 0, len(starts))
+
+	for _, start := range starts {
+		each := queue{start, []*times{workers(place{}, limits.Workers)}}
+
+		if limit := limits.WorkersPerProvider; limit > 0 {
+			each.workers = append(each.workers, workers(place{"provider", start.Provider}, limit))
+		}
+
+		if limit := limits.WorkersPerRegion; limit > 0 {
+			each.workers = append(each.workers, workers(place{"region", start.Region}, limit))
+		}
+
+		waiting = append(waiting, each)
+	}
+
+	return waiting
+}
+
+// endOfWave simulates the workers and returns when the last upgrade of the wave ends. It returns false if the end is too far away.
+func endOfWave(strategy fleet.Strategy, targets []orchestrations.Start, each time.Duration, begin time.Time) (time.Time, bool) {
+	waiting, end := queues(*strategy.Parallel, targets, begin), begin
+
+	for i := range waiting {
+		for waiting[i].Running && waiting[i].Count > 0 {
+			end = begin.Add(each / 2) //nolint:mnd // a running upgrade counts as half done
+			waiting[i].start(end)
+		}
+	}
 
 	for moves := 0; ; {
-		next := earliest(pending)
+		next := earliest(waiting)
 		if next == nil {
 			return end, true
 		}
 
-		at := next.NotBefore
-		if free[0].After(at) {
-			at = free[0]
-		}
+		at := next.next()
 
 		switch {
 		case !strategy.Deadline.IsZero() && !at.Before(strategy.Deadline):
 			next.Count = 0
 		case !next.NotAfter.IsZero() && !at.Before(next.NotAfter):
-			if moves++; moves > maxOccurrences || !toNextWindow(next, at) {
+			if moves++; moves > maxOccurrences || !toNextWindow(&next.Start, at) {
 				return time.Time{}, false
 			}
 		default:
-			next.Count--
-			free[0] = at.Add(each)
+			next.start(at.Add(each))
 
-			if free[0].After(end) {
-				end = free[0]
+			if at.Add(each).After(end) {
+				end = at.Add(each)
 			}
-
-			heap.Fix(&free, 0)
 		}
 	}
 }
 
-// earliest returns the earliest start that still has targets, or nil.
-func earliest(pending []orchestrations.Start) *orchestrations.Start {
-	var first *orchestrations.Start
+// earliest returns the queue whose next upgrade can start first, or nil. Of several, it returns the one that has waited longest.
+func earliest(waiting []queue) *queue {
+	var (
+		first *queue
+		start time.Time
+	)
 
-	for i := range pending {
-		if each := &pending[i]; each.Count > 0 && (first == nil || each.NotBefore.Before(first.NotBefore)) {
-			first = each
+	for i := range waiting {
+		each := &waiting[i]
+		if each.Count == 0 {
+			continue
+		}
+
+		at := each.next()
+		if first == nil || at.Before(start) || at.Equal(start) && each.NotBefore.Before(first.NotBefore) {
+			first, start = each, at
 		}
 	}
 

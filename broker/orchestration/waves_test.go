@@ -2,6 +2,7 @@ package orchestration_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,13 @@ import (
 func (f *stepped) endUpgrades(failed int) int {
 	f.Helper()
 
+	return f.endWith(slices.Repeat([]string{"ERR_QUOTA"}, failed)...)
+}
+
+// endWith ends the upgrades that run, the first of them with errors that have the reasons. It returns how many ended.
+func (f *stepped) endWith(reasons ...string) int {
+	f.Helper()
+
 	now := f.clock.Now()
 	works := storagetest.Claim(f, f.operations, process.Claim{Owner: "test", Limit: 100, Now: now, Until: now.Add(time.Minute)}, environment.KindUpgradeCluster)
 
@@ -29,9 +37,9 @@ func (f *stepped) endUpgrades(failed int) int {
 		record := work.Record
 		record.State, record.FinishedAt = process.Succeeded, now
 
-		if i < failed {
+		if i < len(reasons) {
 			record.State = process.Failed
-			record.Problem = process.Problem{Message: "no capacity in zone " + record.InstanceID, Reason: "ERR_QUOTA", Component: "gardener"}
+			record.Problem = process.Problem{Message: "no capacity in zone " + record.InstanceID, Reason: reasons[i], Component: "gardener"}
 		}
 
 		if _, err := f.operations.Save(f.Context(), process.Progress{Record: record, Release: true, Now: now}); err != nil {
@@ -244,6 +252,42 @@ func TestFailureGate(t *testing.T) {
 
 		if got, _ := f.get(f.id); got.State != environment.OrchestrationCanceled {
 			f.Errorf("got %+v", got)
+		}
+	})
+}
+
+// TestGateOfACanary checks that the percentage of the failure gate counts only the waves that have begun: the first wave is a canary.
+func TestGateOfACanary(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		f.fill(10)
+
+		conductor := f.start(environment.KindUpgradeCluster, waves(5, &fleet.FailureGate{Percentage: 50}, fleet.Wave{Number: 1}))
+		f.advance(conductor)
+		f.endUpgrades(1)
+		f.advance(conductor)
+
+		want := "Stopped by the failure gate: 1 of 1 upgrade failed: "
+		if got, _ := f.get(f.id); got.State != environment.OrchestrationGated || !strings.HasPrefix(got.Description, want) {
+			f.Errorf("got %+v, want %q", got, want)
+		}
+
+		f.wantStats("nothing else starts", map[string]int{"failed": 1, "pending": 9})
+	})
+}
+
+// TestMostCommonError checks that the failure gate names the most common of different errors.
+func TestMostCommonError(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		f.fill(4)
+
+		conductor := f.start(environment.KindUpgradeCluster, waves(3, &fleet.FailureGate{Failures: 3}))
+		f.advance(conductor)
+		f.endWith("ERR_ACCESS", "ERR_QUOTA", "ERR_QUOTA")
+		f.advance(conductor)
+
+		want := "Stopped by the failure gate: 3 of 4 upgrades failed. The most common error, in 2 of them: no capacity in zone "
+		if got, _ := f.get(f.id); !strings.HasPrefix(got.Description, want) || !strings.HasSuffix(got.Description, " (ERR_QUOTA, gardener)") {
+			f.Errorf("got %q, want %q", got.Description, want)
 		}
 	})
 }

@@ -228,6 +228,29 @@ func TestErrorsKeepTheCursor(t *testing.T) {
 	}
 }
 
+// events are the events of a system that sends them unchecked.
+type events []cis.Event
+
+func (e events) DeletedSubaccounts(context.Context, time.Time) ([]cis.Event, error) { return e, nil }
+
+// TestFailedLookup fails to find the instances of the second of two batches of subaccounts, because PostgreSQL refuses the ID of one of
+// them. The run fails, and the events of both batches are handled in the next one.
+func TestFailedLookup(t *testing.T) {
+	f := newFixture(t, storagetest.Open(t, storagetest.Postgres(t)))
+	f.create("one", "sub-1")
+	f.create("two", "sub-2")
+
+	sent := slices.Repeat([]cis.Event{{Subaccount: "sub-1", At: began}}, 500)
+	f.Events = events(append(sent, cis.Event{Subaccount: "sub-2", At: began.Add(30 * day)}, cis.Event{Subaccount: "\x00", At: began}))
+
+	if got, err := f.run(); err == nil || len(got) > 0 {
+		t.Errorf("deleted %v, %v, want an error", got, err)
+	}
+
+	f.Events = events(append(sent, cis.Event{Subaccount: "sub-2", At: began.Add(30 * day)}))
+	f.want("both batches are found", "one", "two")
+}
+
 // TestDeletionsThatNeedNoOperation checks that an instance that disappears before its deletion is accepted is not a failure: the run is
 // complete, so the cursor moves past its event.
 func TestDeletionsThatNeedNoOperation(t *testing.T) {

@@ -326,8 +326,8 @@ func TestInvalidConfiguration(t *testing.T) {
 		change func(*service.Config)
 		want   string
 	}{
-		"class":       {func(c *service.Config) { c.Bundles.PlainClass = "core.rukpak.io/plain" }, "is not valid"},
-		"same class":  {func(c *service.Config) { c.Bundles.RegistryClass = c.Bundles.PlainClass }, "is used twice"},
+		"class":       {func(c *service.Config) { c.Bundles.PlainClass = "core.rukpak.io/plain" }, "must be DNS labels"},
+		"same class":  {func(c *service.Config) { c.Bundles.RegistryClass = c.Bundles.PlainClass }, "must differ"},
 		"workers":     {func(c *service.Config) { c.Bundles.Workers = 0 }, "APP_BUNDLES_WORKERS"},
 		"certificate": {func(c *service.Config) { c.TLS.SelfSigned = false }, "APP_TLS_CERT_FILE"},
 		"disabled":    {func(c *service.Config) { c.Bundles.Enabled = false }, "APP_BUNDLES_ENABLED"},

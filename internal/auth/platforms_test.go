@@ -59,11 +59,11 @@ func TestParsePlatforms(t *testing.T) {
 		"Name":           {"names are labels", "platforms: [{name: a b}]", `platform 1: the name "a b"`},
 		"SameName":       {"names are unique", "platforms: [{name: a}, {name: a}]", "platform a: the name a is already used by platform a"},
 		"SameUser":       {"a user has one platform", "platforms: [{name: a, users: [u]}, {name: b, users: [u]}]", "platform b: the user u is already used by platform a"},
-		"SameClaim":      {"a claim has one platform", "platforms: [{name: a, claims: {g: [x]}}, {name: b, claims: {g: [y, x]}}]", "the claim g:x is also"},
-		"SameAttribute":  {"an attribute has one platform", "platforms: [{name: a, certificates: {cn: [x]}}, {name: b, certificates: {cn: [x]}}]", "the certificate attribute cn:x is also"},
+		"SameClaim":      {"a claim has one platform", "platforms: [{name: a, claims: {g: [x]}}, {name: b, claims: {g: [y, x]}}]", "the claim g:x is already used"},
+		"SameAttribute":  {"an attribute has one platform", "platforms: [{name: a, certificates: {cn: [x]}}, {name: b, certificates: {cn: [x]}}]", "the certificate attribute cn:x is already used"},
 		"NoAttribute":    {"the attribute could never match", "platforms: [{name: a, certificates: {common: [x]}}]", `cannot be identified by the certificate attribute "common"`},
-		"EmptyRegion":    {"an empty text is a mistake", `platforms: [{name: a, regions: [""]}]`, "must not be empty"},
-		"EmptyClaim":     {"an empty claim would match too much", `platforms: [{name: a, claims: {g: [""]}}]`, "must not be empty"},
+		"EmptyRegion":    {"an empty text is a mistake", `platforms: [{name: a, regions: [""]}]`, "must not contain empty values"},
+		"EmptyClaim":     {"an empty claim would match too much", `platforms: [{name: a, claims: {g: [""]}}]`, "must not contain empty values"},
 		"SeveralReasons": {"all mistakes are listed", "platforms: [{name: A}, {name: B}]", `platform 2: the name "B"`},
 	} {
 		if _, err := auth.ParsePlatforms([]byte(test.text)); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -44,8 +44,19 @@ func PlatformKinds() []string {
 // UpgradeKinds lists the kinds of upgrades. An upgrade ends by itself when its instance is being deleted or suspended.
 func UpgradeKinds() []string { return []string{KindUpgradeKyma, KindUpgradeCluster} }
 
+// The description of an upgrade that has succeeded without changing anything begins with TextDryRun or TextPreempted.
+const (
+	TextDryRun    = "Dry run, "
+	TextPreempted = "Preempted: "
+)
+
 // BindingKinds lists the kinds of operations on a binding.
 func BindingKinds() []string { return []string{KindBind, KindUnbind} }
+
+// AllKinds lists the kinds of all operations.
+func AllKinds() []string {
+	return slices.Concat(Kinds(), BindingKinds(), []string{KindCleanup, KindOrchestrate})
+}
 
 // NewOperation returns a new operation on the instance with a random ID. update may be nil. The caller adds the requester and
 // stores the operation in the same transaction in which it decides to accept the request.

@@ -932,7 +932,7 @@ type Orchestration struct {
 	// Explanation What the orchestration does, why it waits, when it continues, and what operators can do. Absent in lists.
 	Explanation []string `json:"explanation,omitempty,omitzero"`
 
-	// LatestEnd The expected end if the last upgrades take as long as 95 % of the past ones. Present together with estimatedEnd.
+	// LatestEnd The expected end if each upgrade that has not ended takes as long as 95 % of the past ones at most. Present together with estimatedEnd.
 	LatestEnd time.Time `json:"latestEnd,omitempty,omitzero"`
 
 	// OperationStats The number of targets in each state. Absent in lists.

@@ -98,9 +98,9 @@ func Record(instances Instances, done, plan func(operation Operation) string) St
 		func(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 			switch upgrade := operation.Data.Upgrade; {
 			case upgrade.Preempted:
-				operation.Description = "Preempted: the runtime is being removed"
+				operation.Description = environment.TextPreempted + "the runtime is being removed"
 			case upgrade.DryRun:
-				operation.Description = "Dry run, nothing was changed: " + plan(operation)
+				operation.Description = environment.TextDryRun + "nothing was changed: " + plan(operation)
 			default:
 				operation.Effect = instances.Update(operation.Data.Instance, *operation.Data.Update)
 				operation.Description = done(operation)

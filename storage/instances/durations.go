@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// recentOperations bounds the rows that Durations reads, including operations that it does not return.
-const recentOperations = 1000
+// recentOperations is the maximum number of operations of a kind that Durations returns.
+const recentOperations = 250
 
 // Duration describes how long an operation took to succeed. Started is its first claim, and Took is the time from then to its success.
 // PlanID is the instance's current plan, or empty if the instance is gone.
@@ -20,28 +21,31 @@ type Duration struct {
 	Took         time.Duration
 }
 
-// Durations returns the durations of operations that succeeded, newest first. To bound the query, it considers only the
-// recentOperations operations that were accepted last. It excludes retries, because they do not repeat finished stages.
+// Durations returns the durations of the newest recentOperations operations of each kind that succeeded, newest first in each kind. It
+// excludes retries, because they do not repeat finished stages, upgrades that changed nothing, and erased operations, whose descriptions
+// no longer say so.
 func (s *Store) Durations(ctx context.Context) ([]Duration, error) {
-	rows, err := storage.Select[struct {
-		ID         string       `db:"id"`
-		Kind       string       `db:"kind"`
-		PlanID     string       `db:"plan_id"`
-		StartedAt  storage.Time `db:"started_at"`
-		FinishedAt storage.Time `db:"finished_at"`
-	}](ctx, s.db.Reader(), `SELECT recent.id, recent.kind, recent.started_at, recent.finished_at,
-		COALESCE((SELECT plan_id FROM instances WHERE instances.id = recent.instance_id), '') AS plan_id
-		FROM (SELECT id, kind, instance_id, state, predecessor_id, created_at, started_at, finished_at FROM operations
-			ORDER BY created_at DESC, id DESC `+storage.Page(recentOperations, 0)+`) AS recent
-		WHERE recent.state = 'succeeded' AND recent.predecessor_id = '' AND recent.started_at IS NOT NULL
-		ORDER BY recent.created_at DESC`)
-	if err != nil {
-		return nil, fmt.Errorf("reading the durations of operations: %w", err)
-	}
+	var durations []Duration
 
-	durations := make([]Duration, 0, len(rows))
-	for _, row := range rows {
-		durations = append(durations, Duration{row.ID, row.Kind, row.PlanID, row.StartedAt.Time, row.FinishedAt.Sub(row.StartedAt.Time)})
+	for _, kind := range environment.AllKinds() {
+		rows, err := storage.Select[struct {
+			ID         string       `db:"id"`
+			PlanID     string       `db:"plan_id"`
+			StartedAt  storage.Time `db:"started_at"`
+			FinishedAt storage.Time `db:"finished_at"`
+		}](ctx, s.db.Reader(), `SELECT id, started_at, finished_at,
+				COALESCE((SELECT plan_id FROM instances WHERE instances.id = operations.instance_id), '') AS plan_id
+			FROM operations
+			WHERE kind = ? AND state = 'succeeded' AND predecessor_id = '' AND started_at IS NOT NULL AND erased_by = ''
+				AND description NOT LIKE ? AND description NOT LIKE ?
+			ORDER BY created_at DESC `+storage.Page(recentOperations, 0), kind, environment.TextDryRun+"%", environment.TextPreempted+"%")
+		if err != nil {
+			return nil, fmt.Errorf("reading the durations of operations: %w", err)
+		}
+
+		for _, row := range rows {
+			durations = append(durations, Duration{row.ID, kind, row.PlanID, row.StartedAt.Time, row.FinishedAt.Sub(row.StartedAt.Time)})
+		}
 	}
 
 	return durations, nil

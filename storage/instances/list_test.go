@@ -2,6 +2,7 @@ package instances_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -478,23 +479,57 @@ func TestDurations(t *testing.T) {
 			}
 		}
 
+		for id, description := range map[string]string{
+			"a": environment.TextDryRun + "nothing was called", "c": environment.TextPreempted + "the runtime is being removed", "d": "Kyma 2.0.0",
+		} {
+			upgrade := s.begin(id, environment.KindUpgradeKyma)
+			upgrade.State, upgrade.FinishedAt, upgrade.Description = process.Succeeded, began.Add(time.Minute), description
+
+			if _, err := s.operations.Save(s.Context(), process.Progress{Record: upgrade, Release: true, Now: began}); err != nil {
+				s.Fatal(err)
+			}
+		}
+
 		durations, err := s.store.Durations(s.Context())
 		if err != nil {
 			s.Fatal(err)
 		}
 
-		// Durations excludes the retry, the failed removal of d and the unfinished removal of b.
+		// Durations excludes the retry, the failed removal of d, the unfinished removal of b, and the upgrades of a and c, which have changed
+		// nothing.
 		want := []instances.Duration{
 			{OperationID: "provision a", Kind: "provision", PlanID: "plan", Started: began},
 			{OperationID: "provision b", Kind: "provision", PlanID: "plan-2", Started: began},
 			{OperationID: "provision c", Kind: "provision", PlanID: "plan", Started: began},
 			{OperationID: "provision d", Kind: "provision", PlanID: "plan", Started: began},
 			{OperationID: "provision e", Kind: "provision", PlanID: "plan", Started: began, Took: 5 * time.Minute},
+			{OperationID: "upgradeKyma d", Kind: "upgradeKyma", PlanID: "plan", Started: began, Took: time.Minute},
 		}
 		byID := cmpopts.SortSlices(func(one, other instances.Duration) bool { return one.OperationID < other.OperationID })
 
 		if diff := cmp.Diff(want, durations, byID); diff != "" {
 			s.Errorf("durations: -want +got\n%s", diff)
+		}
+	})
+}
+
+// TestDurationsOfEachKind reads durations after many later operations of another kind.
+func TestDurationsOfEachKind(t *testing.T) {
+	each(t, func(s fixture) {
+		inTx(s.T, s.db, func(tx storage.Tx) {
+			for i := range 1000 {
+				if err := s.operations.Accept(s.Context(), tx, process.New{
+					ID: fmt.Sprint("bind ", i), Kind: environment.KindBind, InstanceID: fmt.Sprint("binding ", i), At: began.Add(time.Hour),
+					Payload: json.RawMessage(`{}`),
+				}); err != nil {
+					s.Fatal(err)
+				}
+			}
+		})
+
+		durations, err := s.store.Durations(s.Context())
+		if err != nil || len(durations) != 4 || durations[0].Kind != environment.KindProvision {
+			s.Errorf("got %+v, %v, want the four provisionings", durations, err)
 		}
 	})
 }

@@ -8,10 +8,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Start counts the pending targets of a wave that have the same next occurrence of the same maintenance window.
+// Start counts the unfinished targets of a wave in a region of a provider that have the same next occurrence of the same maintenance
+// window.
 type Start struct {
-	// Wave is 0 for targets whose owners have chosen a time: they do not delay waves.
+	// Wave is 0 for pending targets whose owners have chosen a time: they do not delay waves.
 	Wave int
+	// Running targets are in progress. The other ones are pending.
+	Running          bool
+	Provider, Region string
 	// Window is empty for targets that start at any time from NotBefore.
 	Window string
 	// NotAfter is zero if the occurrence has no end.
@@ -19,21 +23,29 @@ type Start struct {
 	Count               int
 }
 
-// Starts returns when pending targets can start, sorted by wave and time.
+// Starts returns when unfinished targets can start, sorted by wave and time.
 func (s *Store) Starts(ctx context.Context, tx storage.Tx, id string) ([]Start, error) {
 	rows, err := storage.Select[struct {
 		Wave      int          `db:"start_wave"`
+		Running   bool         `db:"running"`
+		Provider  string       `db:"provider"`
+		Region    string       `db:"region"`
 		Window    string       `db:"start_window"`
 		NotBefore storage.Time `db:"not_before"`
 		NotAfter  storage.Time `db:"not_after"`
 		Count     int          `db:"count"`
-	}](ctx, tx, `SELECT CASE WHEN chosen_at IS NULL THEN wave ELSE 0 END AS start_wave,
-			CASE WHEN chosen_at IS NULL THEN maintenance_window ELSE '' END AS start_window, not_before, not_after, count(*) AS count
-		FROM orchestration_targets WHERE orchestration_id = ? AND state = 'pending' GROUP BY 1, 2, 3, 4 ORDER BY 1, 3, 2`, id)
+	}](ctx, tx, `SELECT CASE WHEN chosen_at IS NULL OR state = 'in progress' THEN wave ELSE 0 END AS start_wave, state = 'in progress' AS running,
+			provider, region, CASE WHEN chosen_at IS NULL THEN maintenance_window ELSE '' END AS start_window, not_before, not_after,
+			count(*) AS count
+		FROM orchestration_targets WHERE orchestration_id = ? AND state IN ('pending', 'in progress')
+		GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 6, 5, 4, 3, 2`, id)
 
 	starts := make([]Start, 0, len(rows))
 	for _, row := range rows {
-		starts = append(starts, Start{row.Wave, row.Window, row.NotBefore.Time, row.NotAfter.Time, row.Count})
+		starts = append(starts, Start{
+			Wave: row.Wave, Running: row.Running, Provider: row.Provider, Region: row.Region, Window: row.Window,
+			NotBefore: row.NotBefore.Time, NotAfter: row.NotAfter.Time, Count: row.Count,
+		})
 	}
 
 	return starts, failure.While(err, "reading when targets of orchestration %s start", id)

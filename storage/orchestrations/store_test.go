@@ -450,3 +450,67 @@ func TestConduct(t *testing.T) {
 		})
 	})
 }
+
+// TestStarts counts pending and running targets by wave, place and window. Those with a time of their owners belong to no wave.
+func TestStarts(t *testing.T) {
+	const window = "daily 04:00:00-05:00:00 UTC"
+
+	eachDatabase(t, func(f fixture) {
+		begin, end, chosen := now.Add(time.Hour), now.Add(2*time.Hour), now.Add(9*time.Hour)
+		waiting := environment.Target{Provider: "aws", Region: "eu", Wave: 2, Window: window, NotBefore: begin, NotAfter: end}
+
+		first, second, other, owners := waiting, waiting, waiting, waiting
+		first.InstanceID, second.InstanceID, other.InstanceID, other.Region, owners.InstanceID = "a", "b", "c", "us", "owner's"
+
+		f.add(first, second, other, owners,
+			environment.Target{InstanceID: "running", Provider: "aws", Region: "eu"},
+			environment.Target{InstanceID: "ended", State: environment.TargetSucceeded},
+		)
+		f.upgrade("running")
+		f.tx(func(tx storage.Tx) error {
+			return f.store.ChooseTime(f.Context(), tx, id, "owner's", chosen, "owner")
+		})
+
+		got, err := f.store.Starts(f.Context(), f.db.Reader(), id)
+		if diff := cmp.Diff([]orchestrations.Start{
+			{Provider: "aws", Region: "eu", NotBefore: chosen, Count: 1},
+			{Wave: 1, Running: true, Provider: "aws", Region: "eu", NotBefore: now, Count: 1},
+			{Wave: 2, Provider: "aws", Region: "eu", Window: window, NotBefore: begin, NotAfter: end, Count: 2},
+			{Wave: 2, Provider: "aws", Region: "us", Window: window, NotBefore: begin, NotAfter: end, Count: 1},
+		}, got); diff != "" || err != nil {
+			f.Errorf("%v, -want +got\n%s", err, diff)
+		}
+	})
+}
+
+// TestConductorIsNotTakenOver checks that no replica takes over a conductor during a transaction of the conductor, even if the lease has
+// expired. The test needs PostgreSQL, because SQLite has one transaction that writes at a time.
+func TestConductorIsNotTakenOver(t *testing.T) {
+	eachDatabase(t, func(f fixture) {
+		if f.db.SkipLocked() == "" {
+			return
+		}
+
+		f.add()
+
+		conductor := storagetest.Hold(f.T, f.db, f.operations, environment.KindOrchestrate, environment.OrchestrationKey(id))
+		later := time.Now().Add(2 * time.Hour)
+		claim := func() int {
+			return len(storagetest.Claim(f, f.operations, process.Claim{Owner: "another", Limit: 1, Now: later, Until: later.Add(time.Hour)}, environment.KindOrchestrate))
+		}
+
+		f.tx(func(tx storage.Tx) error {
+			_, err := f.store.Conduct(f.Context(), tx, conductor)
+
+			if claimed := claim(); claimed != 0 {
+				f.Errorf("claimed %d conductors during the transaction", claimed)
+			}
+
+			return err
+		})
+
+		if claimed := claim(); claimed != 1 {
+			f.Errorf("claimed %d conductors after the transaction, want 1", claimed)
+		}
+	})
+}

@@ -200,7 +200,7 @@ func TestPage(t *testing.T) {
 
 	_, page := send(http.MethodGet, "/simulators", "")
 	for _, want := range []string{
-		"<h2>director</h2>", "runtime " + id + " (first) of tenant tenant-1: INITIAL, 1 one-time tokens", "registerRuntime: status 503, 1 calls left",
+		"<h2>director</h2>", "runtime " + id + " (first) of tenant tenant-1: INITIAL, one-time tokens: 1", "registerRuntime: status 503, 1 calls left",
 		"<td>registerRuntime</td><td>POST /graphql</td><td>200</td>", "<td>registerRuntime</td><td>POST /graphql</td><td>503</td>",
 		"<td>token</td><td>POST /oauth/token</td><td>200</td>",
 	} {
