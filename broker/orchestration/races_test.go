@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -108,7 +109,7 @@ func TestRetryDuringTheEnd(t *testing.T) {
 	f.advance(conductor)
 
 	errs := f.overlapping(func() error {
-		_, err := f.Retry(f.Context(), f.id, nil)
+		_, err := f.Retry(f.Context(), f.id, orchestration.Retry{})
 
 		return err
 	}, func() error { return f.finish(conductor) })

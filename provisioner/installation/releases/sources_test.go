@@ -150,7 +150,7 @@ func TestInvalidSources(t *testing.T) {
 	}
 
 	if _, err := catalog.Plan(t.Context(), wants(external("Upper", "https://example.com/a"+digest, nil))); err == nil ||
-		!strings.Contains(err.Error(), `"Upper" is not a valid name`) || !strings.Contains(err.Error(), `has no value ""`) {
+		!strings.Contains(err.Error(), `"Upper" is not a valid name`) || !strings.Contains(err.Error(), `component "Upper" accepts no configuration`) {
 		t.Errorf("an invalid name and an entry that is null: %v", err)
 	}
 
