@@ -71,7 +71,7 @@ func (s stores) orchestrationCalls() map[string]call {
 		"orchestrations.SetTarget": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.orchestrations.SetTarget(ctx, tx, target) }),
 	}
 
-	maps.Copy(calls, s.targetCalls(id, target))
+	maps.Copy(calls, s.targetCalls(id))
 	maps.Copy(calls, s.planCalls(id))
 	maps.Copy(calls, s.waveCalls(id))
 	maps.Copy(calls, s.windowCalls(id, target))
@@ -237,7 +237,7 @@ func (s stores) planCalls(id string) map[string]call {
 }
 
 // targetCalls returns the calls that choose and count the targets of an orchestration.
-func (s stores) targetCalls(id string, target environment.Target) map[string]call {
+func (s stores) targetCalls(id string) map[string]call {
 	return map[string]call{
 		"orchestrations.Settle": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.orchestrations.Settle(ctx, tx, id) }),
 		"orchestrations.Running": s.inTx(func(ctx context.Context, tx storage.Tx) error {

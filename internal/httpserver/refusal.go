@@ -25,7 +25,7 @@ const (
 type Refusal struct {
 	// Status is the HTTP status, 400 or more.
 	Status int
-	// Code is the error code for programs, in CamelCase. Empty means that the protocol defines no code for this error.
+	// Code is the error code for programs, in CamelCase. Most errors have no code.
 	Code string
 	// Description explains the error to people. The response contains at most 255 characters of it; see Shorten.
 	Description string

@@ -59,19 +59,9 @@ func Run(ctx context.Context, config Config, programs Programs, output io.Writer
 		return err
 	}
 
-	if err := os.MkdirAll(config.Dir, ownerOnly); err != nil {
-		return fmt.Errorf("creating the folder of the sandbox: %w", err)
-	}
-
-	lock := flock.New(filepath.Join(config.Dir, "lock"))
-
-	locked, err := lock.TryLock()
+	lock, err := config.lockFolder()
 	if err != nil {
-		return fmt.Errorf("locking the folder of the sandbox: %w", err)
-	}
-
-	if !locked {
-		return fmt.Errorf("another sandbox uses %s: stop it, or set %sDIR to a different folder", config.Dir, Prefix)
+		return err
 	}
 
 	defer func() { _ = lock.Unlock() }()
@@ -136,6 +126,26 @@ func Run(ctx context.Context, config Config, programs Programs, output io.Writer
 	)
 
 	return lifecycle.Run(ctx, log, stopLimit, parts...)
+}
+
+// lockFolder creates the folder of the sandbox, and locks it. It fails if another sandbox uses the folder.
+func (c Config) lockFolder() (*flock.Flock, error) {
+	if err := os.MkdirAll(c.Dir, ownerOnly); err != nil {
+		return nil, fmt.Errorf("creating the folder of the sandbox: %w", err)
+	}
+
+	lock := flock.New(filepath.Join(c.Dir, "lock"))
+
+	locked, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("locking the folder of the sandbox: %w", err)
+	}
+
+	if !locked {
+		return nil, fmt.Errorf("another sandbox uses %s: stop it, or set %sDIR to a different folder", c.Dir, Prefix)
+	}
+
+	return lock, nil
 }
 
 // open opens the garden: the fake garden, or the local garden if there is a program.

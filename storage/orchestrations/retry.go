@@ -63,7 +63,7 @@ func (s *Store) Repeated(ctx context.Context, tx storage.Tx, id string, operatio
 	all := map[string]bool{}
 
 	for _, ids := range former {
-		for _, operationID := range strings.Fields(ids) {
+		for operationID := range strings.FieldsSeq(ids) {
 			all[operationID] = true
 		}
 	}
