@@ -84,7 +84,7 @@ func (db *DB) checkIntegrity(ctx context.Context) error {
 		return fmt.Errorf("checking %s: %w", db.config, err)
 	}
 
-	return fmt.Errorf("the file %s is damaged: restore it from a backup: %w", db.config.Path, err)
+	return fmt.Errorf("the file %s is damaged, or not a SQLite database: check the path, or restore the file from a backup: %w", db.config.Path, err)
 }
 
 // damaged reports whether SQLite found that the file is not a valid database.

@@ -108,7 +108,7 @@ func TestDamagedSQLiteFileIsRejected(t *testing.T) {
 
 			for range 2 { // the failed attempt keeps no lock
 				if _, err := storage.Open(t.Context(), config); err == nil ||
-					!strings.Contains(err.Error(), "the file "+config.Path+" is damaged: restore it from a backup: ") {
+					!strings.Contains(err.Error(), "the file "+config.Path+" is damaged, or not a SQLite database: check the path, or restore the file from a backup: ") {
 					t.Errorf("%s: the database is opened, or the error does not explain the problem: %v", c.reason, err)
 				}
 			}

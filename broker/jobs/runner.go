@@ -28,7 +28,7 @@ const (
 	textHeld    = "%d %s are due, more than the limit of %d. List them with a dry run. To change them all, repeat the request with confirm: %d."
 )
 
-// Reports stores the newest results of jobs, and lets replicas take turns. reports.Store implements it.
+// Reports stores the newest result of each job, and ensures that only one replica runs a job that is due. reports.Store implements it.
 type Reports interface {
 	Claim(ctx context.Context, id string, now, next time.Time) (bool, error)
 	Save(ctx context.Context, id string, content any, at time.Time) error

@@ -265,7 +265,7 @@ func (f *fixture) processes(of orchestrating.Orchestrations) []process.Process[e
 	return []process.Process[environment.Data]{f.upgrades(), orchestrating.Process(orchestrating.Options{Orchestrations: of})}
 }
 
-// wantUpgrades checks that each instance has been upgraded the given number of times.
+// wantUpgrades checks that each instance has the given number of upgrades, in any state.
 func (f *fixture) wantUpgrades(times int) {
 	f.Helper()
 

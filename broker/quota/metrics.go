@@ -74,7 +74,7 @@ func (s *shares) Collect(metrics chan<- prometheus.Metric) {
 
 		list, err := s.checker.List(ctx, Filter{Size: 1})
 		if err != nil {
-			s.log.WithError(err).Warn("metrics: counting the instances of quotas failed")
+			s.log.WithError(err).Warn("metrics: counting instances failed; environment_broker_quota_highest_ratio is missing until it succeeds")
 
 			return
 		}

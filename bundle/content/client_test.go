@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
-// server is a content server with one status.
+// server is a content server that responds to every request with the current status.
 type server struct {
 	*httptest.Server
 

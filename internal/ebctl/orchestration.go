@@ -211,8 +211,8 @@ func newOrchestrationGetCommand(session *session) *cobra.Command {
 
 	command := session.onOrchestration(&cobra.Command{
 		Use:   "get ORCHESTRATION",
-		Short: "Show an orchestration with the numbers of its targets, or wait for its end",
-		Long: "Show an orchestration with the numbers of its targets, or wait for its end.\n\n" +
+		Short: "Show an orchestration and how many targets are in each state, or wait for its end",
+		Long: "Show an orchestration and how many targets are in each state, or wait for its end.\n\n" +
 			"The wait also ends if the failure gate stops the orchestration. Interrupting the wait does not stop the orchestration.",
 		Example: "  ebctl orchestration get 1b6c2a54-3a49-4a3e-9a02-0f5f7b6f1c11 --wait",
 	}, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {

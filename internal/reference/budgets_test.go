@@ -29,8 +29,8 @@ type traffic struct {
 	// accepted counts requests without an error, refused counts requests with an error, and slow counts those of both that take more than
 	// a second.
 	accepted, refused, slow float64
-	// done counts operations that succeed within an hour, and late counts failed operations.
-	done, late float64
+	// done counts operations that succeed within an hour, and failed counts failed ones.
+	done, failed float64
 }
 
 // series adds the counters of a service to samples.
@@ -41,7 +41,7 @@ type series struct {
 
 func (s *series) add(at time.Time, more traffic) {
 	s.totals = traffic{
-		s.totals.accepted + more.accepted, s.totals.refused + more.refused, s.totals.slow + more.slow, s.totals.done + more.done, s.totals.late + more.late,
+		s.totals.accepted + more.accepted, s.totals.refused + more.refused, s.totals.slow + more.slow, s.totals.done + more.done, s.totals.failed + more.failed,
 	}
 
 	request := []string{"job", "broker", "method", "PUT", "route", "/oauth/v2/service_instances/{instance_id}"}
@@ -60,7 +60,7 @@ func (s *series) add(at time.Time, more traffic) {
 		{"environment_broker_http_request_duration_seconds_count", request, nil, all},
 		{"environment_broker_engine_operation_duration_seconds_bucket", operation, []string{"state", "succeeded", "le", "3600"}, s.totals.done},
 		{"environment_broker_engine_operation_duration_seconds_count", operation, []string{"state", "succeeded"}, s.totals.done},
-		{"environment_broker_engine_operation_duration_seconds_count", operation, []string{"state", "failed"}, s.totals.late},
+		{"environment_broker_engine_operation_duration_seconds_count", operation, []string{"state", "failed"}, s.totals.failed},
 	} {
 		s.samples.Add(at, labels.FromStrings(slices.Concat([]string{"__name__", one.name}, one.labels, one.more)...), one.value)
 	}
@@ -110,7 +110,7 @@ func TestBudgetAlerts(t *testing.T) {
 		},
 		"OperationsFail": {
 			"all operations fail, so few requests succeed that nothing else is known",
-			traffic{accepted: 1000, late: 100},
+			traffic{accepted: 1000, failed: 100},
 			2 * time.Hour,
 			nil,
 			[]string{"OperationsBurnFast", "OperationsBurnSlow"},

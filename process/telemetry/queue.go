@@ -20,7 +20,7 @@ type QueueDepths interface {
 	QueueDepths(ctx context.Context, now time.Time) ([]operations.QueueDepth, error)
 }
 
-// The values of the label state of leases.
+// Values of the label "state" of the metric of leases.
 const (
 	leaseHeld    = "held"
 	leaseExpired = "expired"

@@ -73,7 +73,7 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 		// Director does not have the runtime or rejects the change. Another attempt would also fail, so the row is closed.
 		if err != nil {
 			c.Log.WithError(err).WithField(logging.RuntimeID, registration.RuntimeID).
-				Warn("Director rejected the report of a failed provisioning")
+				Warn("Director rejected the report of a failed provisioning; it is not sent again")
 		}
 
 		wrong = append(wrong, c.Rows.FailureReported(ctx, registration))

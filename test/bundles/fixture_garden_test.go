@@ -49,7 +49,7 @@ type fixture struct {
 	next      atomic.Uint64
 	// frozen is the replica that a test has stopped, or nil.
 	frozen atomic.Pointer[replica]
-	// leader is the index of the replica that has renewed its lease last.
+	// leader is the index of the replica that most recently renewed its lease.
 	leader atomic.Int64
 }
 

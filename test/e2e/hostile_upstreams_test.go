@@ -23,8 +23,8 @@ import (
 // hostile is a text that an upstream, or a program that answers in its place, wants users to read.
 const hostile = `<a href="https://evil.example.com">renew your password at gw-7.internal</a>`
 
-// TestHostileUpstreams plants a text in the errors of each upstream. No response of the Open Service Broker API may contain any of
-// it. Operators must find it in the explanation and in the timeline of the operation.
+// TestHostileUpstreams plants a text in the errors of the Provisioner, Gardener, Director and a tenant's own cluster. No response of
+// the Open Service Broker API may contain any of it. Operators must find it in the explanation and in the timeline of the operation.
 func TestHostileUpstreams(t *testing.T) {
 	t.Parallel()
 

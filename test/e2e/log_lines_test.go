@@ -101,8 +101,8 @@ func wrote(program *harness.Program, part string) func() bool {
 	return func() bool { return strings.Contains(program.Log(), part) }
 }
 
-// TestLogLinesOfServices runs broker and Provisioner as programs, while the watches of the garden end, the collector of traces is unreachable, and
-// clients do not speak TLS. Each program may write nothing but lines of its log, from the start to the end.
+// TestLogLinesOfServices runs the broker and the Provisioner as separate programs while the garden breaks their watches, the trace collector
+// is unreachable, and a client connects without TLS. From start to exit, everything that a program writes must be lines of its JSON log.
 func TestLogLinesOfServices(t *testing.T) {
 	t.Parallel()
 

@@ -129,7 +129,7 @@ type kymaInstaller struct {
 	upgrade string
 }
 
-// kymaInstallers returns a case for each system that can install Kyma. Its simulator is new.
+// kymaInstallers returns a case for each system that can install Kyma. Each call creates new simulators.
 func kymaInstallers() map[string]kymaInstaller {
 	return map[string]kymaInstaller{
 		"Provisioner": {configure: withReleases("1.0.0"), upgrade: "1.1.0"},

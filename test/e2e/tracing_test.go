@@ -95,8 +95,9 @@ const (
 	platformSpan  = "00f067aa0ba902b7"
 )
 
-// TestOneTraceForOneCreate creates an instance within a trace of the platform, and checks that the spans of both services and the Shoot belong
-// to this trace. An update that the platform does not trace starts a trace of its own, which replaces the one of the Shoot.
+// TestOneTraceForOneCreate creates an instance within a trace of the platform, and checks that the spans of both services and the annotation
+// of the Shoot belong to this trace. An update without a traceparent starts a new trace, which replaces the one in the annotation. An update
+// whose trace is not sampled removes the annotation.
 func TestOneTraceForOneCreate(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100") // milliseconds between two exports
 

@@ -207,8 +207,8 @@ func (s *state) fetchBinding(c call, a answer) (*state, string) {
 }
 
 // pollBinding predicts the response to GET …/service_bindings/{id}/last_operation. Once a binding is gone, polls no longer find
-// the operation that created it; otherwise the binding would seem to exist. Polls do not find a failed operation either, unless
-// they name it.
+// the operation that created it, because the binding would then seem to exist. If that operation failed, only polls that name it still
+// find it.
 func (s *state) pollBinding(c call, a answer) (*state, string) {
 	b := s.bindings[c.binding]
 

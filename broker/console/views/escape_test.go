@@ -1,7 +1,6 @@
 package views_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -139,7 +138,7 @@ func pageNames(t *testing.T) []string {
 
 	files, err := filepath.Glob("*.templ")
 	if err != nil || len(files) == 0 {
-		t.Fatal(fmt.Errorf("finding templates: %d, %w", len(files), err))
+		t.Fatalf("found %d templates: %v", len(files), err)
 	}
 
 	names := []string{}

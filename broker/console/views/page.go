@@ -69,7 +69,7 @@ func instancePath(id string) string      { return "/console/instances/" + url.Pa
 func orchestrationPath(id string) string { return "/console/orchestrations/" + url.PathEscape(id) }
 func operationPath(id string) string     { return "/console/operations/" + url.PathEscape(id) }
 
-// tone returns the color of a state: ok, busy, warn, bad or idle.
+// tone returns the CSS class for the color of a state: ok, busy, warn, bad or idle.
 func tone(state string) string {
 	switch state {
 	case "succeeded", "active", "ready", "closed", "free", "done", "available", "finished", "installed", "Unpacked":

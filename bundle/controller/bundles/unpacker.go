@@ -307,7 +307,7 @@ func (u *Unpacker) attempt(ctx context.Context, bundle *v1alpha1.Bundle) (result
 		if problem := recover(); problem != nil {
 			u.metrics.panics.Inc()
 			u.options.Log.Error(fmt.Errorf("panic: %v", problem), "unpacking a Bundle failed", "bundle", bundle.Name, "stack", string(debug.Stack()))
-			result = outcome{err: errors.New("internal error: the log of the provisioner contains the details")}
+			result = outcome{err: errors.New("unpacking failed with an internal error: see the log of the bundle provisioner")}
 		}
 	}()
 

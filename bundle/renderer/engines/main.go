@@ -49,7 +49,7 @@ func Main() {
 func protected(input io.Reader, output io.Writer) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			err = fmt.Errorf("the bundle makes the engine fail: %v", problem)
+			err = fmt.Errorf("Helm or Kustomize crashed while rendering the bundle: %v", problem)
 		}
 	}()
 

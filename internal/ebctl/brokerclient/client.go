@@ -64,7 +64,7 @@ func New(config Config) *Client {
 		config: config,
 		http: &http.Client{
 			Timeout: config.Timeout,
-			// Following a redirect would change a PUT to a GET. The error contains the new address instead.
+			// Following a redirect could change a PUT to a GET. The error contains the new address instead.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}

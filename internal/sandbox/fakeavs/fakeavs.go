@@ -55,8 +55,8 @@ type AvS struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// evaluations contains the evaluations by ID. It does not contain parents, because any ID can be a parent. The lock of the Base
-	// guards them.
+	// evaluations contains the evaluations by ID, without their parents: the simulator accepts any ID of a parent. The lock of the Base
+	// guards evaluations and last.
 	evaluations map[int64]*evaluation
 	last        int64
 }

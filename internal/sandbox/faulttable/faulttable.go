@@ -58,8 +58,12 @@ func (t Table) Find(test string) (Row, bool) {
 // Read returns the tables of all pages below the root of the repository. A section has at most one table.
 func Read(root string) (map[string]Table, error) {
 	pages, err := filepath.Glob(filepath.Join(root, Folder, "*.md"))
-	if err != nil || len(pages) == 0 {
-		return nil, fmt.Errorf("there are no pages in %s: %w", Folder, err)
+	if err != nil {
+		return nil, fmt.Errorf("listing the pages: %w", err)
+	}
+
+	if len(pages) == 0 {
+		return nil, fmt.Errorf("there are no pages in %s: %q is not the root of the repository", Folder, root)
 	}
 
 	found := map[string]Table{}

@@ -16,13 +16,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Key is the key with which the former programs encrypted columns in tests.
+// Key is the key with which Encrypt encrypts columns. In tests, it stands for the key of Kyma Provisioner and KEB.
 const Key secret.String = "a key of thirty-two bytes, truly"
 
 //go:embed provisioner.sql
 var provisionerSchema string
 
-// Database is the database of a former program. Each call closes its session, so that the program does not seem to be running.
+// Database is the database of Kyma Provisioner or KEB. Each call closes its session, so that the program does not seem to be running.
 type Database struct {
 	testing.TB
 
@@ -117,7 +117,7 @@ func (d Database) Connect(application string) (user string) {
 	return user
 }
 
-// Encrypt encrypts a text as the former programs did: AES in CFB mode over its base64, with the IV in front, in base64.
+// Encrypt encrypts a text as Kyma Provisioner and KEB do: AES in CFB mode over its base64, with the IV in front, in base64.
 func Encrypt(tb testing.TB, text string) string {
 	tb.Helper()
 
@@ -130,7 +130,7 @@ func Encrypt(tb testing.TB, text string) string {
 	sealed := make([]byte, aes.BlockSize+len(encoded))
 	_, _ = rand.Read(sealed[:aes.BlockSize]) // never fails
 
-	cipher.NewCFBEncrypter(block, sealed[:aes.BlockSize]).XORKeyStream(sealed[aes.BlockSize:], encoded) //nolint:staticcheck // the mode of the former programs
+	cipher.NewCFBEncrypter(block, sealed[:aes.BlockSize]).XORKeyStream(sealed[aes.BlockSize:], encoded) //nolint:staticcheck // the mode of Kyma Provisioner and KEB
 
 	return base64.StdEncoding.EncodeToString(sealed)
 }

@@ -161,7 +161,7 @@ func (r *Registry) pin(ctx context.Context, version string) (string, error) {
 	return known, nil
 }
 
-// notPinned returns the error of a database that does not respond.
+// notPinned returns the transient error for a digest that could not be read from or recorded in the database.
 func notPinned(version string, err error) error {
 	return failure.Wrap(failure.Transient, err, "the digest of release %s could not be read or recorded", version).
 		WithReason(failure.ReasonInternal, failure.ComponentProvisionerStorage)

@@ -43,7 +43,7 @@ type service struct {
 	states map[string]process.State
 	// arrivals maps idempotency keys to the time when the order first arrived.
 	arrivals map[string]time.Time
-	// changes contains all changes since the start. The cursors of the feed are indexes of this slice.
+	// changes contains all changes since the start. The cursors of the feed are indexes into this slice.
 	changes []orders.Change
 }
 

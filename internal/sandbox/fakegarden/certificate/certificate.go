@@ -26,8 +26,7 @@ import (
 const (
 	keyBits           = 2048
 	authorityValidity = 10 * 365 * 24 * time.Hour
-	// clockSkew is how long before its creation the validity of a certificate starts, because the clocks of other machines may be
-	// behind.
+	// clockSkew is how far NotBefore lies before the signing time, because the clocks of other machines may be behind.
 	clockSkew = time.Minute
 
 	certificateFile = "ca.crt"
