@@ -110,6 +110,9 @@ type Lease struct {
 	Fence int64
 }
 
+// NeverStarted reports whether the operation has ended while it was pending, and thus has changed nothing.
+func (r Record) NeverStarted() bool { return r.State.Terminal() && r.StartedAt.IsZero() }
+
 // Finished reports whether the stage has finished and never runs again.
 func (r Record) Finished(stage string) bool { return slices.Contains(r.FinishedStages, stage) }
 

@@ -330,7 +330,7 @@ func (p Planner) obstacle(kind string, listed instances.Listed) string {
 	switch {
 	case instance.Provider == "":
 		return "The cluster belongs to the tenant, who also upgrades it."
-	case newest.Kind == environment.KindDeprovision, newest.Kind == environment.KindSuspend && !revoked(newest):
+	case newest.Kind == environment.KindDeprovision, newest.Kind == environment.KindSuspend && !newest.NeverStarted():
 		return "The runtime is being removed or was removed."
 	case instance.Suspended:
 		return "The instance is suspended and has no runtime."
@@ -344,9 +344,4 @@ func (p Planner) obstacle(kind string, listed instances.Listed) string {
 	default:
 		return ""
 	}
-}
-
-// revoked reports whether the suspension was canceled before it started. It has then changed nothing.
-func revoked(suspension process.Record) bool {
-	return suspension.State == process.Canceled && suspension.StartedAt.IsZero()
 }

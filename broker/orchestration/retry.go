@@ -34,9 +34,9 @@ type Retry struct {
 	Immediate bool
 }
 
-// Retry makes failed targets pending again. Each target gets a new operation. If no target has failed, Retry continues an orchestration
-// whose conductor has failed. An upgrade is not repeated if the instance has a later
-// upgrade of the same kind, because the repetition could undo it.
+// Retry makes failed targets pending again. Each target gets a new operation. An upgrade is not repeated if the instance has a later
+// upgrade of the same kind, because the repetition could undo it. If no target is retried, Retry continues an orchestration whose
+// conductor has failed.
 //
 // The error is of kind NotFound if there is no such orchestration, Invalid if there are too many IDs, and Conflict if the orchestration
 // is being canceled, is a plan that was not applied, or has a deadline that has passed.

@@ -140,14 +140,17 @@ func TestUndoOfUnreadableUpgrades(t *testing.T) {
 	})
 }
 
-// TestCanceledSuspension upgrades an instance whose suspension was canceled before it started: its runtime has not changed.
-func TestCanceledSuspension(t *testing.T) {
+// TestUnstartedSuspension upgrades instances whose suspensions ended before they started, by a cancellation or because they were pending for
+// too long: their runtimes have not changed.
+func TestUnstartedSuspension(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
-		f.create("one", environment.KindProvision, process.Succeeded, func(*environment.Instance) {})
-		f.accept(environment.KindSuspend, environment.Instance{ID: "one"}, process.Pending)
-		f.exec(`UPDATE operations SET state = 'canceled' WHERE kind = 'suspend'`)
+		for _, state := range []string{"canceled", "failed"} {
+			f.create(state, environment.KindProvision, process.Succeeded, func(*environment.Instance) {})
+			f.accept(environment.KindSuspend, environment.Instance{ID: state}, process.Pending)
+			f.exec(`UPDATE operations SET state = '` + state + `' WHERE kind = 'suspend' AND instance_id = '` + state + `'`)
+		}
 
-		f.advance(f.start(environment.KindUpgradeCluster, all(1)))
-		f.wantStats("upgraded", map[string]int{"in progress": 1})
+		f.advance(f.start(environment.KindUpgradeCluster, all(2)))
+		f.wantStats("upgraded", map[string]int{"in progress": 2})
 	})
 }

@@ -48,7 +48,7 @@ func rollbackTarget(operation process.Record) error {
 // allowsRollback checks an operation that is newer than the upgrade. Operations that did not start have changed nothing.
 func (u Upgrader) allowsRollback(ctx context.Context, tx storage.Tx, operation process.Record, operationID string) error {
 	switch {
-	case operation.State.Terminal() && operation.StartedAt.IsZero():
+	case operation.NeverStarted():
 		return nil
 	case operation.Kind == environment.KindUpgradeKyma, operation.Kind == environment.KindUpdate:
 	case operation.Kind == environment.KindSuspend, operation.Kind == environment.KindResume, operation.Kind == environment.KindProvision,
@@ -70,7 +70,7 @@ func (u Upgrader) allowsRollback(ctx context.Context, tx storage.Tx, operation p
 		return nil
 	case operation.Kind == environment.KindUpdate:
 		return failure.New(failure.Invalid, "The modules or the credentials of Kyma have since been changed by operation %s.", operation.ID)
-	case upgrade == nil, upgrade.DryRun, upgrade.Preempted:
+	case changesNothing(upgrade):
 		return nil
 	case upgrade.RollsBack == operationID && operation.State == process.Succeeded:
 		return failure.New(failure.Invalid, "The upgrade has already been rolled back by operation %s.", operation.ID)
@@ -112,7 +112,12 @@ func (u Upgrader) MayHaveChanged(ctx context.Context, tx storage.Tx, operationID
 		return true, nil
 	}
 
-	return data.Upgrade != nil && !data.Upgrade.DryRun && !data.Upgrade.Preempted, err
+	return !changesNothing(data.Upgrade), err
+}
+
+// changesNothing reports whether an operation is no upgrade, or one that leaves its runtime as it is: a dry run or a preempted upgrade.
+func changesNothing(upgrade *environment.Upgrade) bool {
+	return upgrade == nil || upgrade.DryRun || upgrade.Preempted
 }
 
 // PreviewRollback returns the versions of the rollback of an upgrade. If it cannot be rolled back, the error is of kind Invalid
@@ -137,7 +142,7 @@ func (u Upgrader) resolveRollback(ctx context.Context, tx storage.Tx, instance e
 	}
 
 	former := upgraded.Instance.Request.Cluster.Kyma
-	if former == nil || upgraded.Upgrade == nil || upgraded.Upgrade.DryRun || upgraded.Upgrade.Preempted || upgraded.Upgrade.RollsBack != "" {
+	if former == nil || changesNothing(upgraded.Upgrade) || upgraded.Upgrade.RollsBack != "" {
 		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid, "Operation %s did not upgrade Kyma.", order.RollsBack)
 	}
 

@@ -57,7 +57,7 @@ func PhaseOf(operations []process.Record) Phase {
 		phases, affects := byKind[operation.Kind]
 		revocable := operation.Kind == KindSuspend || operation.Kind == KindResume
 
-		if !affects || revocable && operation.State.Terminal() && operation.StartedAt.IsZero() {
+		if !affects || revocable && operation.NeverStarted() {
 			continue
 		}
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dustin/go-humanize/english"
 	"k8s.io/client-go/rest"
 
 	"github.com/environment-broker/environment-broker/provisioner/spec"
@@ -22,12 +23,7 @@ type Plan struct {
 
 // Installed returns the message about a finished installation.
 func (p Plan) Installed() string {
-	noun := "components"
-	if len(p.Components) == 1 {
-		noun = "component"
-	}
-
-	return fmt.Sprintf("release %s is installed: %d %s", p.Version, len(p.Components), noun)
+	return fmt.Sprintf("release %s is installed: %s", p.Version, english.Plural(len(p.Components), "component", ""))
 }
 
 // Component is one component of a plan.

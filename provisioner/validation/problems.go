@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
@@ -83,11 +85,8 @@ func (p *problems) err() error {
 		return nil
 	}
 
-	switch {
-	case p.more == 1:
-		texts = append(slices.Clone(texts), "and 1 more problem")
-	case p.more > 1:
-		texts = append(slices.Clone(texts), fmt.Sprintf("and %d more problems", p.more))
+	if p.more > 0 {
+		texts = append(slices.Clone(texts), "and "+english.Plural(p.more, "more problem", ""))
 	}
 
 	return failure.New(failure.Invalid, "%s: %s", p.title, strings.Join(texts, "; ")).At(p.paths...)

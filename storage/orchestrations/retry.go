@@ -2,6 +2,7 @@ package orchestrations
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -74,14 +75,7 @@ func (s *Store) Repeated(ctx context.Context, tx storage.Tx, id string, operatio
 // Retry makes failed targets pending again. next contains the IDs of their next upgrades, by instance. A target with a window waits for
 // the next occurrence, which can be the current one, unless immediate is set.
 func (s *Store) Retry(ctx context.Context, tx storage.Tx, id string, next map[string]string, immediate bool, now time.Time) error {
-	instances := make([]string, 0, len(next))
-	for instance := range next {
-		instances = append(instances, instance)
-	}
-
-	slices.Sort(instances)
-
-	for batch := range slices.Chunk(instances, retryBatch) {
+	for batch := range slices.Chunk(slices.Sorted(maps.Keys(next)), retryBatch) {
 		args := make([]any, 0, 2*len(batch)+3)
 		for _, instance := range batch {
 			args = append(args, instance, next[instance])

@@ -1249,8 +1249,8 @@ func interventions(o Operation) templ.Component {
 	})
 }
 
-// intervention is a form. A refresh keeps it with what the user has typed, unless it is about another step. The request to skip a
-// step names the step, so that the broker rejects it if the operation has moved on.
+// intervention is a form. A refresh of the page preserves its input while the operation is at the same step. The request to skip a step
+// names the step, so that the broker rejects it if the operation has moved on.
 func intervention(o Operation, action, title, step, tone string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

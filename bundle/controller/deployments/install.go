@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -356,7 +357,7 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 
 	p.status.Comparison = comparison(found.desired.Name, differences, p.memory.masked[installation(found.desired.Name, p.config())])
 
-	lines := []string{fmt.Sprintf("Bundle %s would change %s", found.desired.Name, numbered(len(differences)))}
+	lines := []string{fmt.Sprintf("Bundle %s would change %s", found.desired.Name, english.Plural(len(differences), "object", ""))}
 	for _, difference := range differences {
 		lines = append(lines, difference.Action+" "+difference.Object)
 	}
@@ -391,18 +392,9 @@ func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle, config []by
 			Name: "bundle", Namespace: namespace, Source: source{bundle.Name, loaded.Objects},
 			Mask: func(text string) string { return secret.MaskIn(text, loaded.Masked...) },
 		}},
-		Installed:     fmt.Sprintf("Bundle %s is installed: %s", bundle.Name, numbered(len(loaded.Objects))),
+		Installed:     fmt.Sprintf("Bundle %s is installed: %s", bundle.Name, english.Plural(len(loaded.Objects), "object", "")),
 		SkipUnchanged: true,
 	}, nil
-}
-
-// numbered returns a number of objects with the noun.
-func numbered(objects int) string {
-	if objects == 1 {
-		return "1 object"
-	}
-
-	return fmt.Sprintf("%d objects", objects)
 }
 
 // source provides the objects of a Bundle.

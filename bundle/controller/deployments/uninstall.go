@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -99,7 +100,7 @@ func (p *pass) remaining(ctx context.Context) string {
 		return "the objects on the cluster are unknown"
 	}
 
-	return fmt.Sprintf("%s left on the cluster: %s", numbered(len(objects)), strings.Join(objects, ", "))
+	return fmt.Sprintf("%s left on the cluster: %s", english.Plural(len(objects), "object", ""), strings.Join(objects, ", "))
 }
 
 // finish deletes the Bundles and removes the finalizer.

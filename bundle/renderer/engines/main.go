@@ -49,7 +49,7 @@ func Main() {
 func protected(input io.Reader, output io.Writer) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
-			err = fmt.Errorf("Helm or Kustomize crashed while rendering the bundle: %v", problem)
+			err = fmt.Errorf("rendering the bundle crashed Helm or Kustomize: %v", problem)
 		}
 	}()
 
