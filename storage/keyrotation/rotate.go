@@ -27,8 +27,11 @@ const (
 	// small, so that other writers are not delayed.
 	readBatch  = 500
 	writeBatch = 25
-	// pause is the pause after each query, so that other statements are not delayed.
+	// pause is the shortest pause after each query, so that other statements are not delayed. rest is the duration of a pause as a
+	// multiple of the query before it: a scan of a large database, which takes minutes, keeps one connection busy for at most a
+	// tenth of the time.
 	pause = 20 * time.Millisecond
+	rest  = 9
 )
 
 // Options configures a Rotator.
@@ -164,11 +167,14 @@ func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanRe
 		FROM %[1]s WHERE id > ? ORDER BY id LIMIT ?`, column.Table, column.Column)
 
 	for after := ""; ; {
+		started := r.Clock.Now()
+
 		rows, err := storage.Select[sealedRow](ctx, r.DB.Reader(), query, utf8.RuneCountInString(prefix), prefix, after, readBatch)
 		if err != nil {
 			return result, fmt.Errorf("finding rows of %s that are sealed with an old key: %w", column.Table, err)
 		}
 
+		read := r.Clock.Since(started)
 		last := len(rows) < readBatch
 		if len(rows) > 0 {
 			after = rows[len(rows)-1].ID
@@ -185,7 +191,7 @@ func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanRe
 			return result, nil
 		}
 
-		if err := lifecycle.Pause(ctx, r.Clock, pause); err != nil {
+		if err := lifecycle.Pause(ctx, r.Clock, max(pause, rest*read)); err != nil {
 			return result, err
 		}
 	}

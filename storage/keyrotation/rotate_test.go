@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -83,6 +84,43 @@ func (b *fixture) rotator(keys *secret.Keyring) (*keyrotation.Rotator, *promethe
 		DB: b.db, Keys: keys, Columns: []storage.SealedColumn{{Table: "texts", Column: "envelope", Place: place}},
 		Clock: clock.RealClock{}, Log: logger, Metrics: registry,
 	}), registry
+}
+
+// slowClock pretends that every query takes a second, and records the pauses instead of waiting.
+type slowClock struct {
+	clock.RealClock
+
+	pauses *[]time.Duration
+}
+
+func (slowClock) Since(time.Time) time.Duration { return time.Second }
+
+func (c slowClock) NewTimer(pause time.Duration) clock.Timer {
+	*c.pauses = append(*c.pauses, pause)
+
+	return c.RealClock.NewTimer(0)
+}
+
+// TestSlowScans checks that a scan rests nine times as long as its query took.
+func TestSlowScans(t *testing.T) {
+	each(t, func(b *fixture) {
+		keys := ring(b.T, secret.NewKey("k1"))
+		b.fill("row", many, keys)
+
+		rotator, _ := b.rotator(keys)
+
+		var pauses []time.Duration
+
+		rotator.Clock = slowClock{pauses: &pauses}
+
+		if err := rotator.Rotate(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+
+		if diff := cmp.Diff([]time.Duration{9 * time.Second}, pauses); diff != "" {
+			b.Errorf("pauses after the queries (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // sealedWith counts the rows by the ID of the key in their envelope. It fails the test if the content of a readable row has
