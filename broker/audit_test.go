@@ -207,7 +207,7 @@ func TestUncheckedCredentialsAreRetried(t *testing.T) {
 	}
 }
 
-// away is an authenticator that cannot check credentials, because its issuer does not respond.
+// away is an authenticator whose issuer does not respond, so it cannot check credentials.
 type away struct{}
 
 func (away) Authenticate(*http.Request) (auth.Identity, error) {
@@ -254,7 +254,7 @@ func TestNoCredentialsWithoutAnEntry(t *testing.T) {
 	})
 }
 
-// issued returns the entries about responses with credentials.
+// issued returns the audit log entries for responses that contain credentials.
 func (b *fixture) issued() []auditlog.Entry {
 	b.Helper()
 

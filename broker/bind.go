@@ -168,7 +168,7 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 		return environment.Instance{}, concurrent()
 	}
 
-	if !present { // do not read the row again: past cannot contain the operation of an instance that was created after Lock
+	if !present { // do not read the row now: past lacks the operation of an instance that was created after Lock
 		return environment.Instance{}, notFound(textNoInstance)
 	}
 
@@ -211,7 +211,7 @@ func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindReque
 	case existing.State == environment.BindingDeleting && running:
 		return bindResult{}, false, concurrent()
 	case existing.State == environment.BindingDeleting:
-		return bindResult{}, true, nil // the removal failed; the job ExpiryOfBindings repeats it
+		return bindResult{}, true, nil // the removal failed; the ExpiryOfBindings job repeats it
 	case existing.State == environment.BindingCreating && !running, existing.State == environment.BindingReady && !a.usable(existing, instance):
 		_, err := a.removeBinding(ctx, tx, instance, existing, "")
 
@@ -278,7 +278,8 @@ func (a *api) newBinding(ctx context.Context, tx storage.Tx, request bindRequest
 	return bindResult{outcome{operation.ID, true}, binding}, a.Operations.Accept(ctx, tx, operation)
 }
 
-// inherited returns the parameters of the predecessor if the request names one, and otherwise those of the request.
+// inherited returns the parameters of the new binding: the predecessor's if the request names one, and otherwise those in
+// the request.
 func (a *api) inherited(ctx context.Context, tx storage.Tx, request bindRequest, instance environment.Instance) (catalog.BindingParameters, error) {
 	if request.predecessor == "" {
 		return request.parameters, nil
@@ -301,8 +302,8 @@ func (a *api) inherited(ctx context.Context, tx storage.Tx, request bindRequest,
 	return parameters, nil
 }
 
-// usable reports whether the credentials of a ready binding work: they have not expired and belong to the
-// current runtime.
+// usable reports whether the credentials of a ready binding work: they must not have expired, and must belong to the
+// instance's current runtime.
 func (a *api) usable(binding environment.Binding, instance environment.Instance) bool {
 	return binding.ExpiresAt.After(a.Clock.Now()) && binding.RuntimeID == instance.RuntimeID
 }

@@ -692,7 +692,7 @@ func TestBindDoesNotReturnAnotherBinding(t *testing.T) {
 	})
 }
 
-// TestUnbindWaits checks the response to an asynchronous unbind request: 200 if the removal succeeds within the wait,
+// TestUnbindWaits checks the response to an asynchronous unbind request: 200 if the removal succeeds within UnbindWait,
 // and otherwise 202.
 func TestUnbindWaits(t *testing.T) {
 	const async = "&accepts_incomplete=true"

@@ -166,7 +166,7 @@ func (b *fixture) wantState(reason string, got reply, state string) {
 	}
 }
 
-// bindOf returns the body of a bind request with the additional fields.
+// bindOf returns the body of a bind request. It contains the JSON fields in more.
 func bindOf(more string) string {
 	return `{"service_id":"` + serviceID + `","plan_id":"` + planAWS + `"` + more + `}`
 }
@@ -265,7 +265,7 @@ func (b *fixture) poll(id, operation string) reply {
 	return b.do(call{method: "GET", path: path(id) + "/last_operation" + query})
 }
 
-// patch sends an update with the fields. It adds service_id unless the fields contain it.
+// patch sends an update with the given fields. It adds service_id if they lack it.
 func (b *fixture) patch(id string, fields map[string]any) reply {
 	b.Helper()
 

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// accountCleanup is the User-Agent of the job of Kyma Environment Broker that deletes the instances of deleted subaccounts. The
-	// timeline of the deletion names the job, because no user requested the deletion.
+	// accountCleanup is the User-Agent of the Kyma Environment Broker job that deletes the instances of deleted subaccounts. The
+	// deletion's timeline names the job, because no user requested the deletion.
 	accountCleanup       = "accountcleanup-job"
 	reasonAccountCleanup = "requested by " + accountCleanup + ": the subaccount was deleted"
 )
 
-// reasonDeleted is the reason that the timelines of operations show when a deletion cancels them.
+// reasonDeleted is shown in the timelines of operations that a deletion cancels.
 const reasonDeleted = "the instance is being deleted"
 
 // deprovision handles DELETE /v2/service_instances/{instance_id}. The response is 202 with the operation, 410 if the instance does
@@ -43,8 +43,8 @@ func (a *api) deprovision(r request) (httpserver.Response, error) {
 }
 
 // decideDeprovision returns the running deletion or accepts a new one. It touches the instance first, so that
-// concurrent requests run one after another. A repeated request finds the running deletion even if the row of the
-// instance is gone: older replicas delete the row before the operation ends.
+// concurrent requests run one after another. A repeated request finds the running deletion even if the instance's row
+// is gone: older replicas delete the row before the operation ends.
 func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (outcome, error) {
 	id, err := a.lookupID(ctx, tx, r.instanceID)
 	if err != nil {
@@ -100,9 +100,9 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 	return a.acceptDeprovision(ctx, tx, instance, why)
 }
 
-// DeleteWithSubaccount accepts the deletion of an instance whose subaccount was deleted. It reports whether it has accepted one:
-// it does nothing if the instance does not exist or is already being deleted. If the instance is protected, it records the
-// rejection in the audit log and returns an error of kind Conflict.
+// DeleteWithSubaccount accepts the deletion of an instance whose subaccount was deleted. If the instance does not exist or is
+// already being deleted, it does nothing and accepted is false. If the instance is protected, it records the rejection in the
+// audit log and returns an error of kind failure.Conflict.
 func DeleteWithSubaccount(ctx context.Context, options Options, instanceID, reason string) (accepted bool, err error) {
 	a := &api{Options: options}
 
@@ -141,7 +141,7 @@ func DeleteWithSubaccount(ctx context.Context, options Options, instanceID, reas
 	return result.accepted, err
 }
 
-// Protected reports whether the instance exists and is protected from deletion now.
+// Protected reports whether the instance exists and is currently protected from deletion.
 func Protected(ctx context.Context, options Options, instanceID string) (bool, error) {
 	instance, err := options.Instances.Get(ctx, options.DB.Reader(), instanceID)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -157,9 +157,9 @@ func Protected(ctx context.Context, options Options, instanceID string) (bool, e
 	return protected(instance, newest), err
 }
 
-// acceptDeprovision accepts the deletion of an instance, and cancels its other operations except upgrades. If the subaccount was deleted, the
-// timeline and the audit log explain the deletion with why, and the deletion also removes the service instances in the cluster. For other
-// deletions, why is empty.
+// acceptDeprovision accepts the deletion of an instance, and cancels its other operations except upgrades. why is the reason for
+// the deletion if the subaccount was deleted, and otherwise empty. A reason appears in the timeline and the audit log, and makes
+// the deletion also remove the service instances in the cluster.
 func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, instance environment.Instance, why string) (outcome, error) {
 	if _, err := a.Operations.Cancel(ctx, tx, instance.ID, reasonDeleted, a.Clock.Now(), environment.UpgradeKinds()...); err != nil {
 		return outcome{}, err

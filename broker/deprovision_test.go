@@ -223,7 +223,7 @@ func TestDeletionAfterARefusedOrder(t *testing.T) {
 	})
 }
 
-// TestDeleteWithSubaccount checks the deletions of the subaccounts job.
+// TestDeleteWithSubaccount checks the deletions that the subaccounts job requests.
 func TestDeleteWithSubaccount(t *testing.T) {
 	const why = "the subaccount was deleted"
 

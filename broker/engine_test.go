@@ -119,7 +119,7 @@ func (b *fixture) run(ctx context.Context, carried process.Process[environment.D
 	return record, operation.Effect
 }
 
-// runs creates an instance whose runtime is ready.
+// runs creates an instance with a runtime that is ready.
 func (b *fixture) runs(id string) {
 	b.Helper()
 	b.provisioned(id)

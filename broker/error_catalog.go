@@ -14,9 +14,9 @@ var errorCatalog []byte
 // from all documented errors. Tests check that every error response is documented.
 type DocumentedError struct {
 	Status int `json:"status"`
-	// Code is the value of the field error in the response. It is empty if the response has no such field.
+	// Code is the error field of the response, or empty if the response has no such field.
 	Code string `json:"code"`
-	// When describes the causes.
+	// When describes the causes of the error.
 	When string `json:"when"`
 	// Remedy says what the client or its operator can do about the error.
 	Remedy string `json:"remedy"`

@@ -6,8 +6,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// Error codes. The protocol defines the first three; clients recognize AsyncRequired and ConcurrencyError by textAsyncRequired and
-// textConcurrency. The others are extensions.
+// Error codes. The protocol defines the first three; the others are extensions. Clients recognize the first two by their
+// descriptions, textAsyncRequired and textConcurrency.
 const (
 	codeAsyncRequired       = "AsyncRequired"
 	codeConcurrency         = "ConcurrencyError"
@@ -17,7 +17,7 @@ const (
 	codeQuota               = "QuotaExceeded"
 
 	textAsyncRequired = "This service plan requires client support for asynchronous service operations."
-	textOvertaken     = "The request was accepted, but another operation is creating or removing the runtime. Send the same request again when it has ended."
+	textOvertaken     = "The request was accepted, but another operation is creating or removing the runtime. Send the same request again after that operation has ended."
 	textConcurrency   = "The Service Broker does not support concurrent requests that mutate the same resource."
 )
 
@@ -32,7 +32,7 @@ const (
 	textProvisionFailed = "The creation of this instance failed. Delete it before you create it again."
 	textDeletionFailed  = "The deletion of this instance failed. Delete it again before you create it again."
 	textNotOffered      = "This plan is not available for new instances. Choose a different plan."
-	textProtected       = "The instance is protected from deletion. Set its parameter deletionProtection to false, or ask an operator to lift the protection, then delete it again."
+	textProtected       = "The instance is protected from deletion. Set its deletionProtection parameter to false, or ask an operator to lift the protection, then delete it again."
 	textWrongIDs        = "service_id or plan_id does not match the instance."
 	textPlanChange      = "The catalog does not allow a change from plan %s to plan %s. Keep the plan, or order a new instance with the requested plan."
 	textMaintenance     = "maintenance_info.version does not match the plan's version in the catalog, which is %s. If the platform's catalog is stale, refresh it, for example with cf update-service-broker."
@@ -68,14 +68,15 @@ func notFound(description string) error { return httpserver.Refuse(http.StatusNo
 
 func gone(description string) error { return httpserver.Refuse(http.StatusGone, description) }
 
-// asyncRequired rejects a synchronous request for work that takes minutes.
+// asyncRequired returns the error for a synchronous request whose work takes minutes.
 func asyncRequired() error { return unprocessable(codeAsyncRequired, textAsyncRequired) }
 
-// concurrent rejects a request because another operation is in progress. Platforms repeat such a request later.
+// concurrent returns the error for a request that arrives while another operation is in progress. Platforms repeat such a
+// request later.
 func concurrent() error { return unprocessable(codeConcurrency, textConcurrency) }
 
 // unprocessable returns a 422, for a valid request that the broker does not support in this form or in the current
-// state of the instance. The code may be empty.
+// state of the instance. If code is empty, the response has no error code.
 func unprocessable(code, description string) error {
 	return &httpserver.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Description: description}
 }

@@ -120,8 +120,8 @@ func (a *api) metadata(instance environment.Instance) domain.InstanceMetadata {
 	return domain.InstanceMetadata{Labels: labels}
 }
 
-// expirationLabel returns the name of the label with the expiration. The labels for the plans trial and free are
-// those of the Kyma Environment Broker, because user interfaces look for them.
+// expirationLabel returns the name of the label that contains the expiration text. The names for the trial and free
+// plans come from Kyma Environment Broker, because user interfaces look for them.
 func expirationLabel(plan string) string {
 	switch plan {
 	case "trial":
@@ -133,7 +133,7 @@ func expirationLabel(plan string) string {
 	}
 }
 
-// expirationText describes the expiration for users. It is empty for instances that never expire.
+// expirationText describes for users when the instance expires. It is empty for instances that never expire.
 func expirationText(instance environment.Instance, now time.Time) string {
 	const day = 24 * time.Hour
 

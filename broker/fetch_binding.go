@@ -121,7 +121,7 @@ type bindingMetadata struct {
 }
 
 // issueBinding returns the response to a bind or a fetch. It forbids caching, because the response contains credentials. If it cannot
-// write the entry about the response to the audit log, it fails and returns no credentials. The parameters may be nil.
+// write the audit log entry for the response, it fails and returns no credentials. parameters is nil in the response to a bind.
 func (a *api) issueBinding(r *http.Request, status int, binding environment.Binding, parameters *bindingParameters,
 ) (httpserver.Response, error) {
 	body, err := bindingBodyOf(r, binding)
@@ -141,9 +141,9 @@ func (a *api) issueBinding(r *http.Request, status int, binding environment.Bind
 	return httpserver.Response{Status: status, Header: http.Header{"Cache-Control": {"no-store"}}, Body: body}, nil
 }
 
-// bindingBodyOf converts a binding for the platform. Endpoints are omitted for API versions without them: the OSB client of
-// Kubernetes uses version 2.14, expects ports to be numbers, and would reject the whole response. The error never quotes the
-// kubeconfig.
+// bindingBodyOf converts a binding for the platform. It omits the endpoints for API versions that do not define them: the
+// Kubernetes OSB client uses version 2.14, expects ports to be numbers, and would reject the whole response. The error never
+// quotes the kubeconfig.
 func bindingBodyOf(r *http.Request, binding environment.Binding) (bindingBody, error) {
 	server, err := url.Parse(binding.Access.Server)
 	if err != nil || server.Hostname() == "" {

@@ -40,7 +40,7 @@ const (
 
 // Options are the dependencies and settings of the handler.
 type Options struct {
-	// DB is the database of the stores. One transaction can write to several of them.
+	// DB is the database that all stores use. One transaction can write to several stores.
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
@@ -52,32 +52,32 @@ type Options struct {
 	// 200 instead of 202. Cloud Foundry deletes an instance only if all its bindings are gone, and does not poll
 	// while it deletes them. With 0, an asynchronous unbind does not wait. More than syncLimit has no effect.
 	UnbindWait time.Duration
-	// Pause waits between two polls of the operation that a synchronous request started. It returns an error when
-	// the context ends.
+	// Pause waits before the next poll of the operation that a synchronous request has started. It returns an error
+	// when the context ends.
 	Pause func(ctx context.Context) error
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake  func()
 	Clock clock.PassiveClock
 	Log   logrus.FieldLogger
-	// Metrics counts the requests, labeled with plans of the catalog. If it is nil, requests are not counted.
+	// Metrics counts the requests by plan. If it is nil, requests are not counted.
 	Metrics *httpserver.Metrics
 	// Recorder writes to the audit log. The entries about operations on instances are stored with the operations instead.
 	Recorder *audit.Recorder
 	// Authorizer admits users with the osb role.
 	Authorizer *auth.Authorizer
-	// Platforms returns the current platforms. Nil means that none are configured.
+	// Platforms returns the current platforms. Nil means that no platforms are configured.
 	Platforms func() auth.Platforms
-	// DefaultRegion is the platform region of requests whose path contains none.
+	// DefaultRegion is the platform region of requests whose path contains no region.
 	DefaultRegion string
-	// Strict requires organization_guid and space_guid.
+	// Strict makes organization_guid and space_guid mandatory in orders.
 	Strict bool
 	// DashboardURL is the dashboard address of an instance, with the placeholder {instance_id}. If it is empty,
 	// instances have no dashboard.
 	DashboardURL string
 	// PublicURL is the broker's address in links to kubeconfigs. If it is empty, there are no links.
 	PublicURL string
-	// RangesLeftOpen reports whether Gardener chooses the ranges of pods and services, because the Provisioner does
-	// not support them. Nil means that it never does.
+	// RangesLeftOpen reports whether Gardener chooses the IP ranges of pods and services, because the Provisioner
+	// cannot set them. If it is nil, Gardener never chooses them.
 	RangesLeftOpen func() bool
 	// Periods lists the plans whose instances can be suspended, with the lifetimes of these instances.
 	Periods expiry.Periods
@@ -85,13 +85,13 @@ type Options struct {
 	Quotas quota.Checker
 	// AccountMovement allows updates of the context that move an instance to another account.
 	AccountMovement bool
-	// UpgradeTimes stores the times that owners choose for upgrades. Nil means that no upgrade waits.
+	// UpgradeTimes stores the times that owners choose for upgrades. Nil means that no upgrade ever waits for an owner.
 	UpgradeTimes UpgradeTimes
-	// Estimator predicts the end of operations. Nil means no predictions.
+	// Estimator predicts when operations end. Nil means no predictions.
 	Estimator *estimate.Estimator
-	// Console serves the paths of the console, /console and below. Nil means that there is none.
+	// Console serves /console and all paths below it. Nil means that the broker has no console.
 	Console http.Handler
-	// Otherwise serves the paths outside of the Open Service Broker API. Nil means 404.
+	// Otherwise serves all other paths outside of the Open Service Broker API. If it is nil, the response is 404.
 	Otherwise http.Handler
 }
 
@@ -232,7 +232,7 @@ func identify(next http.Handler) http.Handler {
 	})
 }
 
-// auditTarget returns the action and the IDs that a request refers to. It runs before the router and reads only the
+// auditTarget returns the action of a request and the IDs in its path. It runs before the router and reads only the
 // method and the path, because the request may be unauthenticated. For requests that change nothing, the action is
 // empty.
 func auditTarget(r *http.Request) audit.Target {

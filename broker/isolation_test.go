@@ -88,8 +88,8 @@ func (b *fixture) shares(id, owner string, with ...string) {
 	}
 }
 
-// instanceRoutes returns a request for each route on an instance that has the binding b1. The parameters operation and
-// binding are the IDs of the operations that created the instance and the binding.
+// instanceRoutes returns a request for each route on an instance that has the binding b1. operation and binding are the
+// IDs of the operations that created the instance and the binding.
 func instanceRoutes(id, operation, binding string) map[string]call {
 	const async = "?accepts_incomplete=true"
 
@@ -377,7 +377,7 @@ func TestPlatformsReuseAnID(t *testing.T) {
 }
 
 // TestMovedInstance moves an instance to another platform while an operation runs. The new owner must see the operation, and the
-// former owner must not.
+// previous owner must not.
 func TestMovedInstance(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		isolated(t)(&b.options)
@@ -480,7 +480,7 @@ func TestQuotaOfAnAccountOnSeveralPlatforms(t *testing.T) {
 	}
 }
 
-// TestMoveDuringADeletion moves an instance to another platform while a request of the former owner waits for the lock on it. The
+// TestMoveDuringADeletion moves an instance to another platform while a request of the previous owner waits for the lock on it. The
 // response must be that for a missing instance. The test needs PostgreSQL, because SQLite locks the whole database before the
 // request reads the owner.
 func TestMoveDuringADeletion(t *testing.T) {

@@ -61,7 +61,7 @@ func lastOperationOf(record process.Record, forecast process.Forecast, now time.
 
 // pollInstance handles GET /v2/service_instances/{instance_id}/last_operation. The response for a completed deletion is 200 with
 // the state succeeded, because some clients do not expect 410 here and would keep the instance. Upgrades, which operators start,
-// are not shown: the platform sees the newest operation of another kind.
+// are not shown: the platform sees the newest operation that is not an upgrade.
 func (a *api) pollInstance(r request) (httpserver.Response, error) {
 	record, err := a.operationOf(r, a.DB.Reader(), environment.PlatformKinds()...)
 
@@ -105,8 +105,8 @@ func (a *api) checkPolledBinding(tx storage.Tx, r request, record process.Record
 	return err
 }
 
-// polled returns the response to a poll: the description of the record, or err. If err is storage.ErrNotFound, it
-// returns the error missing instead.
+// polled returns the response to a poll: the description of the record, or err if it is not nil. It replaces
+// storage.ErrNotFound with missing.
 func (a *api) polled(r request, record process.Record, err, missing error) (httpserver.Response, error) {
 	httpserver.NotePoll(r.Context())
 
@@ -137,9 +137,10 @@ func (a *api) pollResponse(record process.Record, planID string) httpserver.Resp
 	return response.RetryAfter(min(max(age/pollShare, pollMin), pollMax))
 }
 
-// operationOf returns the operation that a platform polls: of a binding if the request names one, otherwise of the
-// instance. The operation parameter of the request is the ID of an operation, a kind (some clients send one), or empty
-// for the newest operation. If there is no operation that the platform may see, the error is storage.ErrNotFound.
+// operationOf returns the operation that a platform polls: one on the binding if the request names a binding, and
+// otherwise one on the instance. The operation parameter of the request is the ID of an operation, a kind (some clients
+// send one), or empty for the newest operation. If there is no operation that the platform may see, the error is
+// storage.ErrNotFound.
 func (a *api) operationOf(r request, tx storage.Tx, kinds ...string) (process.Record, error) {
 	ctx, operation := r.Context(), r.query.Get("operation")
 
@@ -179,7 +180,7 @@ func (a *api) operationOf(r request, tx storage.Tx, kinds ...string) (process.Re
 	return record, err
 }
 
-// stateOf converts a state of the engine to a state of the protocol.
+// stateOf converts an engine state to an OSB state.
 func stateOf(state process.State) domain.LastOperationState {
 	switch state {
 	case process.Succeeded:
@@ -193,8 +194,8 @@ func stateOf(state process.State) domain.LastOperationState {
 }
 
 const (
-	// syncLimit is the maximum time that a request waits for an operation. The rest of requestLimit is for the
-	// response.
+	// syncLimit is the maximum time that a request waits for an operation. The rest of requestLimit is left for
+	// writing the response.
 	syncLimit = requestLimit - 2*time.Second
 	// syncRetryAfter is the time after which platforms should repeat a request whose operation did not finish in
 	// time.

@@ -16,10 +16,10 @@ import (
 // Platforms show the texts of last_operation to users. The texts therefore describe clusters and credentials, and not
 // stages and steps, which operators see in the operator API.
 
-// stepConnecting is the step that connects to the cluster. It also exists for clusters that the tenant brings.
+// stepConnecting is the step that connects to the cluster. It also runs for clusters that the tenant brings.
 const stepConnecting = "Get_Kubeconfig"
 
-// activityText describes the work of an operation, as the start of a sentence.
+// activityText returns the start of a sentence that describes what the operation is doing.
 func activityText(record process.Record) string {
 	if record.Step == stepConnecting {
 		return "Connecting to the cluster"
@@ -73,7 +73,7 @@ func resultText(record process.Record) string {
 
 // progressText describes an unfinished operation for users. A delayed operation shows the error that delays it; any
 // other operation shows the percentage and the remaining time, if they are known. The percentage of the forecast covers
-// all steps, so it replaces that of Gardener, which starts again at 0 for each change of a Shoot.
+// all steps, so it replaces Gardener's percentage, which starts again at 0 for each change of a Shoot.
 func progressText(record process.Record, forecast process.Forecast, now time.Time) string {
 	switch record.State {
 	case process.Pending:
@@ -104,8 +104,8 @@ func progressText(record process.Record, forecast process.Forecast, now time.Tim
 	return httpserver.Shorten(text)
 }
 
-// forecastTexts returns the percentage, the component of Kyma that is being installed, and the remaining time, as far as
-// they are known.
+// forecastTexts returns the percentage, the summary of the progress and the remaining time, as far as they are known. It
+// omits a summary that would repeat the percentage.
 func forecastTexts(summary string, forecast process.Forecast, now time.Time) []string {
 	var texts []string
 
@@ -149,7 +149,7 @@ func leftText(forecast process.Forecast, now time.Time) string {
 	}
 }
 
-// minutes rounds a duration to minutes. Less than a minute is 0.
+// minutes rounds a duration to minutes. It returns 0 for less than a minute.
 func minutes(left time.Duration) int {
 	if left < time.Minute {
 		return 0

@@ -93,7 +93,7 @@ func lifecycleKinds() []string {
 	return []string{environment.KindProvision, environment.KindDeprovision}
 }
 
-// latest returns the newest operation of the kinds, and false if there is none. The key is an instance ID or a
+// latest returns the newest operation of the given kinds, and false if there is none. The key is an instance ID or a
 // BindingKey.
 func (a *api) latest(ctx context.Context, tx storage.Tx, key string, kinds ...string) (process.Record, bool, error) {
 	record, err := a.Operations.Latest(ctx, tx, key, kinds...)
@@ -117,7 +117,7 @@ func reusable(operation process.Record) bool {
 }
 
 // newOperation returns a new operation on an instance, with the requester, the trace and the audit entry. The entry
-// contains the fields that differ between before and after. For a creation, before is nil. The update may be nil.
+// contains the fields that differ between before and after. before is nil for a creation. update may be nil.
 func (a *api) newOperation(ctx context.Context, kind string, before, after *environment.Instance, update *environment.Update,
 ) (process.New, error) {
 	operation, err := environment.NewOperation(kind, *cmp.Or(before, after), update, a.Clock.Now())

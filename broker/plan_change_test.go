@@ -14,7 +14,7 @@ import (
 
 const planLarge = "11111111-2222-4333-8444-555555555555"
 
-// withLargePlan adds a plan named large with a different maintenance version; instances of plan aws can be changed to it.
+// withLargePlan adds a plan named large with a different maintenance version. Instances of the aws plan can change to it.
 // The plans in onePerAccount are limited to one instance per account.
 func withLargePlan(t *testing.T, onePerAccount ...string) func(*broker.Options) {
 	t.Helper()

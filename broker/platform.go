@@ -17,13 +17,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// unusedID is an ID that no instance and no operation has, because IDs in paths are not empty.
+// unusedID is an ID that no instance or operation has, because IDs in paths are not empty.
 const unusedID = ""
 
 type regionKey struct{}
 
-// checkRegion is a middleware of the router. It rejects requests for a region that the platform may not use, and
-// stores the region of the request in its context, where callerOf finds it.
+// checkRegion is router middleware. It rejects requests for a region that the platform may not use, and stores the
+// region of the request in its context, where callerOf finds it.
 func (a *api) checkRegion(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		region, err := a.region(r)
@@ -64,9 +64,9 @@ func (c caller) reaches(instance environment.Instance) bool {
 		(len(c.Regions) == 0 || instance.PlatformRegion == c.region) && c.AllowsTenant(instance.GlobalAccountID)
 }
 
-// sees reports whether the caller may see an operation. The parameter owner is the instance that now has the
-// operation's instance ID, or zero if there is none. If the operation belongs to an earlier instance with this ID,
-// which was deleted, the platforms that could use the deleted instance see the operation.
+// sees reports whether the caller may see an operation. owner is the instance that now has the operation's instance ID,
+// or zero if there is no such instance. If the operation belongs to an earlier instance with this ID, which was deleted,
+// the platforms that could use the deleted instance see the operation.
 func (c caller) sees(record process.Record, owner environment.Instance) bool {
 	if owner.ID == "" || record.CreatedAt.Before(owner.CreatedAt) {
 		return slices.Contains(strings.Fields(cmp.Or(record.VisibleTo, auth.DefaultPlatform)), c.Name)
@@ -96,7 +96,7 @@ func (a *api) lookupID(ctx context.Context, tx storage.Tx, id string) (string, e
 	case !errors.Is(err, storage.ErrNotFound):
 		return "", err
 	case a.Platforms().Configured():
-		audit.Mark(ctx, "") // as for other platforms, because writing an entry takes time
+		audit.Mark(ctx, "") // records missing instances too: the time for an entry must not reveal which instances exist
 	}
 
 	newest, used, err := a.latest(ctx, tx, id, environment.Kinds()...)

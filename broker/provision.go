@@ -28,7 +28,7 @@ type provisionResult struct {
 // acceptance says how to store the first operation of a new instance.
 type acceptance struct {
 	// statement is Operations.First for an ID that was never used, and Operations.Next for the ID of a deleted instance.
-	// Operations.First is faster; if the ID was used before, it fails with a duplicate.
+	// Operations.First is faster; if the ID was used before, it fails with a duplicate error.
 	statement func(process.New) storage.Statement
 	// former is the ID of the newest operation of the deleted instance, or empty.
 	former string
@@ -73,9 +73,9 @@ func (a *api) provision(r request) (httpserver.Response, error) {
 	return response, nil
 }
 
-// decideProvision creates an instance, or returns the operation of an identical earlier request. If only an ID that
-// was used before can prevent the creation, it inserts the instance without further reads. The parameter taken is the
-// number of Shoot names that were tried and belong to other instances.
+// decideProvision creates an instance, or returns the operation of an identical earlier request. If nothing but a
+// previously used ID can prevent the creation, it first tries to insert the instance without reading other rows. taken is
+// the number of Shoot names that were tried and belong to other instances.
 func (a *api) decideProvision(ctx context.Context, request provisionRequest, taken int) (provisionResult, error) {
 	repeated, err := a.repeatsOnSQLite(ctx, request.instance.ID)
 	if err != nil {
@@ -99,8 +99,8 @@ func (a *api) decideProvision(ctx context.Context, request provisionRequest, tak
 }
 
 // repeatsOnSQLite reports whether the database is SQLite and the instance exists. Platforms such as Korifi repeat a
-// request until the instance is ready. On SQLite, an insert that fails waits for the only write lock, so a read
-// before it serves repeated requests sooner. On PostgreSQL, the read would only make each new instance slower.
+// request until the instance is ready. On SQLite, even an insert that fails has to wait for the only write lock, so
+// reading first answers repeated requests sooner. On PostgreSQL, the read would only make each new instance slower.
 func (a *api) repeatsOnSQLite(ctx context.Context, instanceID string) (bool, error) {
 	if a.DB.Driver() != storage.DriverSQLite {
 		return false, nil
@@ -110,7 +110,7 @@ func (a *api) repeatsOnSQLite(ctx context.Context, instanceID string) (bool, err
 }
 
 // findExisting returns the outcome of an identical earlier request. If the ID is free, it returns an acceptance for
-// the new operation instead. The error is errLostRace if the instance was deleted between the two reads.
+// the new operation instead. The error is errLostRace if the instance was deleted between the two reads in findExisting.
 func (a *api) findExisting(ctx context.Context, request provisionRequest) (provisionResult, acceptance, error) {
 	// Read the instance before its operations: if the instance is visible, the operation that was stored with it is
 	// visible, too.
@@ -149,9 +149,9 @@ func (a *api) findExisting(ctx context.Context, request provisionRequest) (provi
 	}
 }
 
-// createInstance stores the new instance and its first operation in one transaction. The error is a duplicate if a concurrent
-// request took the ID or the quota, or if another instance has the same Shoot name. The caller then decides again with the stored
-// rows.
+// createInstance stores the new instance and its first operation in one transaction. It returns a duplicate error if a
+// concurrent request took the ID or the quota, or if another instance has the same Shoot name. The caller then decides again with
+// the stored rows.
 func (a *api) createInstance(ctx context.Context, request provisionRequest, accept acceptance, taken int) (provisionResult, error) {
 	switch {
 	case request.unavailable != nil:
@@ -202,8 +202,8 @@ func (a *api) storeInstance(ctx context.Context, instance environment.Instance, 
 	})
 }
 
-// repeatedProvision handles a request for an existing instance. The parameter newest is the newest operation that
-// creates or deletes the instance.
+// repeatedProvision handles a request for an existing instance. newest is the newest operation that creates or deletes the
+// instance.
 func repeatedProvision(existing environment.Instance, newest process.Record, request provisionRequest) (provisionResult, error) {
 	switch {
 	case !request.matches(existing):

@@ -24,7 +24,7 @@ type provisionRequest struct {
 	// instance is the requested instance, with defaults unless there are violations. It has no ShootName until it
 	// is stored.
 	instance environment.Instance
-	// violations are the broken rules of the plan. The response to a validation lists them.
+	// violations are the plan's rules that the request breaks. The response to a validate request lists them.
 	violations catalog.Violations
 	// unavailable is the error that prevents the creation of a new instance. Repeated requests ignore it, because
 	// the rules may have become stricter since the first request.
@@ -146,7 +146,7 @@ func (a *api) setRequester(instance *environment.Instance, context *body, origin
 	}
 }
 
-// start returns the first characters of the text, at most the given number.
+// start returns the beginning of text, at most the given number of characters.
 func start(text string, characters int) string {
 	for i := range text {
 		if characters == 0 {
@@ -204,7 +204,7 @@ func repeatsKnown(stored, requested json.RawMessage) bool {
 	return true
 }
 
-// equalJSON reports whether two values are encoded to the same JSON. If encoding fails, it returns false.
+// equalJSON reports whether two values have the same JSON encoding. If encoding fails, it returns false.
 func equalJSON[Value any](one, other Value) bool {
 	first, err := json.Marshal(one)
 	if err != nil {

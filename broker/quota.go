@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// usedQuota describes the instance that uses up the account's quota of the plan. It returns an empty string if the plan
+// usedQuota describes the instance that uses up the account's quota for the plan. It returns an empty string if the plan
 // has no quota or the account has no other instance of the plan. The text names the instance, so that the owner can
 // delete it, unless the instance belongs to another platform.
 func (a *api) usedQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) (string, error) {
@@ -43,8 +43,8 @@ func (a *api) usedQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, 
 	return fmt.Sprintf(textQuota, plan.Name, holder), nil
 }
 
-// checkQuota returns an error of kind Quota if the plan allows one instance per account and the account has another
-// one.
+// checkQuota returns an error of kind failure.Quota if the plan allows one instance per account and the account already has
+// another one.
 func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) error {
 	used, err := a.usedQuota(ctx, tx, plan, account, instanceID)
 	if err != nil || used == "" {
@@ -54,7 +54,7 @@ func (a *api) checkQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan,
 	return failure.New(failure.Quota, "%s", used)
 }
 
-// quotaRefusal turns the error of an exceeded quota into the error response, and returns other errors unchanged.
+// quotaRefusal converts a quota.ExceededError to an error response, and returns other errors unchanged.
 func quotaRefusal(err error) error {
 	if exceeded, is := errors.AsType[*quota.ExceededError](err); is {
 		return unprocessable(codeQuota, exceeded.Error())

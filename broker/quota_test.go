@@ -32,10 +32,10 @@ func offering(t *testing.T, change func(*catalog.Options)) func(*broker.Options)
 	return func(options *broker.Options) { options.Catalog = offer }
 }
 
-// oneTrial limits each account to one instance of plan trial.
+// oneTrial limits each account to one instance of the trial plan.
 func oneTrial(options *catalog.Options) { options.OnePerAccount = []string{"trial"} }
 
-// trialOf returns the body of an order of plan trial for the account.
+// trialOf returns the body of an account's order for the trial plan.
 func trialOf(account string) string {
 	return order(with("plan_id", planTrial), with("parameters", nil), with("context", map[string]any{"globalaccount_id": account}))
 }

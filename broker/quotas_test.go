@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// quotas returns a change of the broker's options: the quotas of the file. The file names plans by their IDs.
+// quotas returns a change to the broker's options that sets the quotas in file. The file refers to plans by their IDs.
 func quotas(t *testing.T, file string) func(*broker.Options) {
 	t.Helper()
 
@@ -29,7 +29,7 @@ func quotas(t *testing.T, file string) func(*broker.Options) {
 	}
 }
 
-// awsOf returns the body of an order of plan aws for the account.
+// awsOf returns the body of an account's order for the aws plan.
 func awsOf(account string) string {
 	return order(with("context", map[string]any{"globalaccount_id": account, "subaccount_id": "sub-of-" + account}))
 }
@@ -76,7 +76,7 @@ func TestQuotas(t *testing.T) {
 	})
 }
 
-// TestQuotaDimensions checks which instances a quota counts together, with one existing instance of plan aws.
+// TestQuotaDimensions checks which instances a quota counts together. One instance of the aws plan already exists.
 func TestQuotaDimensions(t *testing.T) {
 	existing := order(with("context", map[string]any{"globalaccount_id": "ga-1", "subaccount_id": "sub-1"}), with("parameters", map[string]any{"region": "eu-central-1", "name": "a"}))
 
@@ -197,7 +197,7 @@ func TestQuotasDoNotHarmInstances(t *testing.T) {
 	})
 }
 
-// TestSuspendedInstancesCount checks that a suspended instance keeps its place: its account can resume it at any time.
+// TestSuspendedInstancesCount checks that a suspended instance still counts against a quota: its account can resume it at any time.
 func TestSuspendedInstancesCount(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.want("an instance", b.put(instanceID, trialOf("ga-1")), 202)

@@ -19,8 +19,8 @@ func (b *fixture) drop(ids ...string) {
 	}
 }
 
-// TestRemovedOperations polls operations that were removed after their retention period. The response must not describe an operation
-// other than the named one.
+// TestRemovedOperations polls operations that were removed after their retention period. The response must not describe a different
+// operation.
 func TestRemovedOperations(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		b.clock.SetTime(time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)) // the database compares retention periods with its own clock

@@ -106,8 +106,8 @@ func (r request) planID() string {
 	return cmp.Or(planID, r.query.Get("plan_id"))
 }
 
-// key returns the key under which the operations are stored: a BindingKey if the request names a binding, and otherwise
-// the instance ID.
+// key returns the key under which operations on the requested resource are stored: a BindingKey if the request names a
+// binding, and otherwise the instance ID.
 func (r request) key() string {
 	if r.bindingID != "" {
 		return environment.BindingKey(r.instanceID, r.bindingID)
@@ -116,7 +116,7 @@ func (r request) key() string {
 	return r.instanceID
 }
 
-// notePlan sets the plan label in the metrics of the request. Clients choose the ID, so only plans of the catalog become labels.
+// notePlan sets the plan label in the metrics of the request. Clients choose the ID, so only plans in the catalog become labels.
 func (a *api) notePlan(ctx context.Context, planID string) {
 	if plan, known := a.Catalog.ByID(planID); known {
 		httpserver.NotePlan(ctx, plan.Name)
@@ -192,17 +192,17 @@ const (
 // The fields are not decoded into a struct: encoding/json ignores the case of field names, and its errors are not
 // suitable for users.
 type body struct {
-	// fields are the fields before decoding. The map is nil if the object is absent or null.
+	// fields contains the undecoded value of each field. It is nil if the object is absent or null.
 	fields map[string]json.RawMessage
-	// objects caches the fields of the objects that inner has decoded, by the name of the object.
+	// objects caches the fields of nested objects that inner has decoded, by the name of the object.
 	objects map[string]map[string]json.RawMessage
-	// within is the path of the object in error messages, such as "context.". It is empty for the outermost object.
+	// within is the prefix of field names in error messages, such as "context.". It is empty for the outermost object.
 	within string
 	err    error
 }
 
 // readBody reads the JSON object in the body of a request. It rejects an object that exceeds the limits of package
-// bounds. It accepts a request as JSON if its content type is missing, or is that of a form, which is curl's default.
+// bounds. It also accepts requests without a content type, and requests with curl's default content type, that of a form.
 func readBody(r *http.Request) (*body, error) {
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		media, _, err := mime.ParseMediaType(kind)
@@ -249,7 +249,7 @@ func unreadableBody(cause error) error {
 	return refusal
 }
 
-// text returns a string, empty if the field is absent or null.
+// text returns the string in a field, or an empty string if the field is absent or null.
 func (b *body) text(field string) string {
 	var text string
 	if err := decode(b.fields[field], &text); err != nil {
@@ -259,8 +259,8 @@ func (b *body) text(field string) string {
 	return text
 }
 
-// label returns a string for an indexed column, empty if the field is absent or null. It rejects invisible characters and
-// long texts: PostgreSQL cannot store NUL, and limits the size of an index entry.
+// label is like text, but for values in indexed columns. It rejects invisible characters and long texts: PostgreSQL cannot
+// store NUL, and limits the size of an index entry.
 func (b *body) label(field string) string {
 	text := b.text(field)
 	if utf8.RuneCountInString(text) > longestLabel || !bounds.Visible(text) {
@@ -270,7 +270,7 @@ func (b *body) label(field string) string {
 	return text
 }
 
-// optional returns a string, empty if the field is absent or null. A field that is present must not be empty.
+// optional is like text, but rejects a field that is present and contains an empty string.
 func (b *body) optional(field string) string {
 	text := b.text(field)
 	if text == "" && b.fields[field] != nil && string(b.fields[field]) != "null" {
@@ -280,7 +280,7 @@ func (b *body) optional(field string) string {
 	return text
 }
 
-// flag returns a boolean, nil if the field is absent or null.
+// flag returns the boolean in a field, or nil if the field is absent or null.
 func (b *body) flag(field string) *bool {
 	var flag *bool
 	if err := decode(b.fields[field], &flag); err != nil {
@@ -290,7 +290,7 @@ func (b *body) flag(field string) *bool {
 	return flag
 }
 
-// required returns a string and rejects a missing or empty one.
+// required is like text, but rejects a field that is missing or empty.
 func (b *body) required(field string) string {
 	text := b.text(field)
 	if text == "" {
@@ -300,7 +300,7 @@ func (b *body) required(field string) string {
 	return text
 }
 
-// object returns an object as it was sent, or nil if the field is absent or null.
+// object returns the object in a field as it was sent, or nil if the field is absent or null.
 func (b *body) object(field string) json.RawMessage {
 	if b.inner(field).fields == nil {
 		return nil
@@ -309,8 +309,8 @@ func (b *body) object(field string) json.RawMessage {
 	return b.fields[field]
 }
 
-// context returns the object in the field context as it was sent, or nil if it is absent or null. It rejects an object of
-// more than largestContext bytes.
+// context returns the context object as it was sent, or nil if it is absent or null. It rejects an object of more than
+// largestContext bytes.
 func (b *body) context() json.RawMessage {
 	context := b.object("context")
 	if len(context) > largestContext {
@@ -320,8 +320,9 @@ func (b *body) context() json.RawMessage {
 	return context
 }
 
-// inner returns a body that reads the fields of an object. If the object is absent or null, it has no fields. The
-// inner body records errors separately, so the caller has to check the errors of both bodies. No object is decoded twice.
+// inner returns a body for the fields of a nested object. If the object is absent or null, the body has no fields. The
+// inner body records errors separately, so the caller has to check the errors of both bodies. Each object is decoded only
+// once.
 func (b *body) inner(field string) *body {
 	fields, decoded := b.objects[field]
 	if !decoded {
@@ -348,7 +349,7 @@ func (b *body) maintenanceVersion() string {
 	return version
 }
 
-// refuse records an error that says why a field is invalid.
+// refuse records that a field is invalid. why completes a sentence that starts with the name of the field.
 func (b *body) refuse(field, why string) {
 	b.keep(invalid(b.within + field + " " + why))
 }
@@ -360,7 +361,7 @@ func (b *body) keep(err error) {
 	}
 }
 
-// decode decodes a field into the value. If the field is absent, the value does not change.
+// decode decodes the JSON value of a field. If the field is absent, it leaves into unchanged.
 func decode(raw json.RawMessage, into any) error {
 	if raw == nil {
 		return nil

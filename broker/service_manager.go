@@ -7,8 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// serviceManager returns the credentials in the field sm_operator_credentials of a context, or nil if the field is absent or
-// null. It rejects incomplete credentials, because the runtime would otherwise get a Secret that its operator cannot use.
+// serviceManager returns the credentials in the sm_operator_credentials field of a context, or nil if the field is absent or
+// null. It rejects incomplete credentials, because the runtime would otherwise get a Secret that the BTP operator cannot use.
 func (b *body) serviceManager() *environment.ServiceManager {
 	const field = "sm_operator_credentials"
 
@@ -28,7 +28,7 @@ func (b *body) serviceManager() *environment.ServiceManager {
 	return sent
 }
 
-// contextServiceManager returns the Service Manager credentials in the field context.
+// contextServiceManager returns the Service Manager credentials in the request's context, or nil if it contains none.
 func (b *body) contextServiceManager() *environment.ServiceManager {
 	context := b.inner("context")
 	credentials := context.serviceManager()
@@ -37,7 +37,7 @@ func (b *body) contextServiceManager() *environment.ServiceManager {
 	return credentials
 }
 
-// address returns an absolute URL with the scheme https, and rejects any other value.
+// address returns the https URL in a required field. It rejects any other value, and a URL that contains credentials.
 func (b *body) address(field string) string {
 	text := b.required(field)
 

@@ -15,7 +15,7 @@ import (
 // active returns the fields of an update that suspends (false) or resumes (true) an instance.
 func active(value bool) map[string]any { return with("context", with("active", value)) }
 
-// trial creates an instance of plan trial.
+// trial creates an instance of the trial plan.
 func (b *fixture) trial(id string) {
 	b.Helper()
 
@@ -23,7 +23,7 @@ func (b *fixture) trial(id string) {
 	b.move(operation, process.Succeeded)
 }
 
-// suspended creates and suspends an instance of plan trial.
+// suspended creates and suspends an instance of the trial plan.
 func (b *fixture) suspended(id string) {
 	b.Helper()
 	b.trial(id)

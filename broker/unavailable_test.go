@@ -21,7 +21,7 @@ func troubledCalls() []call {
 	}
 }
 
-// patient fails the test unless each request gets a 503 with Retry-After within the given limit.
+// patient fails the test unless each of the troubledCalls gets a 503 with Retry-After within the given limit.
 func (b *fixture) patient(reason string, limit time.Duration) {
 	b.Helper()
 

@@ -141,8 +141,8 @@ func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance envi
 	return operation.ID, o.Operations.Accept(ctx, tx, operation)
 }
 
-// withBindingAudit sets the requester and the trace of an operation on a binding, completes the entry, and records it
-// in the audit log.
+// withBindingAudit sets the requester and the trace of an operation on a binding. It adds the IDs and the action to the
+// entry, and records the entry in the audit log.
 func (o Options) withBindingAudit(ctx context.Context, tx storage.Tx, operation process.New, binding environment.Binding, entry auditlog.Entry,
 ) (process.New, error) {
 	operation.OrderedBy, operation.Trace = audit.ActorOf(ctx).Name(), tracing.Traceparent(ctx)
@@ -156,9 +156,9 @@ const (
 	// expireEvery is the interval between two searches for expired bindings. It need not be short, because runtimes
 	// reject expired credentials without the broker.
 	expireEvery = 30 * time.Second
-	// expireAtOnce is the maximum number of bindings that one run removes, unless the limit of the job is higher.
+	// expireAtOnce is the maximum number of bindings that one run removes, unless the job's limit is higher.
 	expireAtOnce = 500
-	// removeAgain is the pause after a failed removal. It is long because the runtime may be gone for good.
+	// removeAgain is the delay before a failed removal is repeated. It is long because the runtime may be gone for good.
 	removeAgain = time.Hour
 )
 
@@ -168,7 +168,7 @@ func ExpiryOfBindings(options Options, limit int) jobs.Job {
 		Name: "bindings", Description: "Remove the bindings that have expired or could not be created.",
 		Items: "bindings", Every: expireEvery, Limit: limit, Reason: "the binding has expired or could not be created",
 		Due: func(ctx context.Context) (jobs.Due, error) {
-			return options.expiredBindings(ctx, max(expireAtOnce, limit+1)) // one more than the limit holds the job
+			return options.expiredBindings(ctx, max(expireAtOnce, limit+1)) // limit+1 due bindings suffice to hold the job
 		},
 		Protection: "Deletion protection has no effect: bindings are removed, and the instances and their clusters are kept.",
 	}

@@ -31,7 +31,7 @@ type updateRequest struct {
 	maintenanceVersion string
 	// active is a field of the context: false suspends the instance, true resumes it.
 	active *bool
-	// account is the global account in the context.
+	// account is the global account in the context, or empty.
 	account string
 	// serviceManager contains the credentials in the context, or is nil.
 	serviceManager    *environment.ServiceManager
@@ -45,7 +45,7 @@ type updateRequest struct {
 func (u updateRequest) asks(active bool) bool { return u.active != nil && *u.active == active }
 
 // update handles PATCH /v2/service_instances/{instance_id}. The response is 202 with an operation if the runtime
-// has to change, and otherwise 200. An update with the field active in the context suspends or resumes the
+// has to change, and otherwise 200. An update whose context contains the active field suspends or resumes the
 // instance.
 func (a *api) update(r request) (httpserver.Response, error) {
 	request, err := readUpdateRequest(r)
@@ -107,7 +107,7 @@ func readUpdateRequest(r request) (updateRequest, error) {
 	return request, sent.err
 }
 
-// repeatable adds the field update_repeatable to the errors of the endpoint. The field is true if the same update can
+// repeatable adds the update_repeatable field to the endpoint's error responses. The field is true if the same update can
 // succeed later.
 func repeatable(endpoint httpserver.Endpoint) httpserver.Endpoint {
 	return func(r *http.Request) (httpserver.Response, error) {
@@ -146,8 +146,9 @@ func (a *api) targetPlan(request updateRequest, instance environment.Instance) (
 }
 
 // resolveUpdate returns the changes that the request makes to the instance with the target plan. It does not read
-// the database, so the instance can also be the predicted result of a running operation. If request.resolution belongs
-// to another plan or another state of the instance, the error is an unresolvedError.
+// the database, so the instance can also be the predicted result of a running operation. If the request needs a
+// resolution, and request.resolution is nil or belongs to another plan or another state of the instance, the error is an
+// unresolvedError.
 func (a *api) resolveUpdate(request updateRequest, instance environment.Instance, target *catalog.Plan) (environment.Update, error) {
 	update := environment.UnchangedUpdate(instance)
 	update.Parameters, update.Context = request.parameters, request.context

@@ -167,8 +167,8 @@ func (a *api) checkUpdate(u updateContext) error {
 	return nil
 }
 
-// acceptUpdate accepts an operation of the kind. The data of the operation contains the update, except for a
-// resumption: its update is already in the row.
+// acceptUpdate accepts an operation of the given kind. The operation's data contains the update, except for a
+// resumption, whose update is already in the instance's row.
 func (a *api) acceptUpdate(ctx context.Context, tx storage.Tx, kind string, u updateContext) (outcome, error) {
 	if !u.acceptsIncomplete {
 		return outcome{}, asyncRequired()

@@ -13,8 +13,8 @@ import (
 // UpgradeTimes stores the times that owners of instances choose for upgrades.
 type UpgradeTimes interface {
 	// Choose stores the time for the upgrade that waits for the instance. It locks orchestrations, so the transaction must not have
-	// locked an instance before. If the time cannot be chosen, the error is of kind Invalid or Conflict, and the transaction can
-	// still be used.
+	// locked an instance before. If the time cannot be chosen, the error is of kind failure.Invalid or failure.Conflict, and the
+	// transaction can still be used.
 	Choose(ctx context.Context, tx storage.Tx, instanceID string, at, now time.Time, by string) error
 }
 
@@ -22,7 +22,7 @@ type UpgradeTimes interface {
 // refusal says why the time cannot be chosen. The request fails with it only if the time differs from the stored one; see
 // refusesTime. If the update is rejected for another reason, the transaction is rolled back and the time is not stored.
 func (a *api) chooseUpgradeTime(ctx context.Context, tx storage.Tx, request updateRequest) (refusal, err error) {
-	// Invalid parameters contain no time.
+	// If the parameters are invalid, the resolution contains no time.
 	if request.resolution == nil || request.resolution.updated.UpgradeTime.IsZero() {
 		return nil, nil
 	}
@@ -39,8 +39,8 @@ func (a *api) chooseUpgradeTime(ctx context.Context, tx storage.Tx, request upda
 	return nil, err
 }
 
-// refusesTime returns the response for a time that cannot be chosen. Platforms can repeat all parameters in each update, so
-// repeating the stored time of the instance is not an error.
+// refusesTime returns the error response for a time that cannot be chosen. Platforms may send all parameters again in each
+// update, so repeating the instance's stored time is not an error.
 func refusesTime(refusal error, before, updated environment.Instance) error {
 	if refusal == nil || upgradeTimeOf(before) == upgradeTimeOf(updated) {
 		return nil

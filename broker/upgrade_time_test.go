@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// upgradeTimes simulates an upgrade that waits, with a deadline, until finished is set. It stores the chosen times.
+// upgradeTimes simulates an upgrade that has a deadline and waits until finished is set. It stores the chosen times.
 type upgradeTimes struct {
 	deadline time.Time
 	finished bool
@@ -31,7 +31,7 @@ func (u *upgradeTimes) Choose(_ context.Context, _ storage.Tx, _ string, at, now
 	return nil
 }
 
-// TestUpgradeTime chooses the time of an upgrade by an update. A platform that repeats the parameter afterward gets no error.
+// TestUpgradeTime chooses the time of an upgrade with an update. A platform that sends the same time again later gets no error.
 func TestUpgradeTime(t *testing.T) {
 	times := &upgradeTimes{}
 	b := newFixture(t, func(options *broker.Options) { options.UpgradeTimes = times })

@@ -25,8 +25,8 @@ func (b *fixture) upgrading(id string) string {
 	return accepted.OperationID
 }
 
-// TestPlatformsDuringUpgrades sends the requests of a platform during an upgrade. The platform does not know the upgrade: its own
-// operation stays the last one, and changes have to wait.
+// TestPlatformsDuringUpgrades sends a platform's requests during an upgrade. The platform does not see the upgrade: last_operation
+// still shows the platform's own operation, and changes have to wait.
 func TestPlatformsDuringUpgrades(t *testing.T) {
 	onEach(t, func(b *fixture) {
 		created := b.provisioned(instanceID)

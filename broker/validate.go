@@ -13,7 +13,7 @@ import (
 // Rules in violations that do not concern a parameter. Clients depend on the names, so they must never change.
 const (
 	ruleExists  = "exists"  // the ID is in use by a different order, or by an instance that failed or is being deleted
-	ruleQuota   = "quota"   // the account has used up its quota of the plan
+	ruleQuota   = "quota"   // the account has used up its quota for the plan
 	ruleOffered = "offered" // the plan is closed for new instances
 )
 
@@ -53,8 +53,8 @@ func (a *api) validate(r request) (httpserver.Response, error) {
 	return httpserver.OK(result), nil
 }
 
-// validationOf runs the checks of a creation without storing anything. It returns an error only if the database fails
-// or a concurrent request interferes; the result contains the reasons to reject the order.
+// validationOf runs the checks of a creation without storing anything. The result lists the reasons to reject the order.
+// An error means that the database failed or a concurrent request interfered.
 func (a *api) validationOf(ctx context.Context, request provisionRequest) (validation, error) {
 	result := validation{Errors: []catalog.Violation{}}
 
@@ -100,7 +100,7 @@ func (a *api) validationOf(ctx context.Context, request provisionRequest) (valid
 	return result, nil
 }
 
-// validateQuota adds the quota of the account to the result, and a violation if the quota is used up.
+// validateQuota adds the account's quota to the result, and a violation if the quota is used up.
 func (a *api) validateQuota(ctx context.Context, request provisionRequest, result *validation) error {
 	if !request.plan.OnePerAccount() {
 		return nil

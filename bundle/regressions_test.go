@@ -12,7 +12,7 @@ import (
 func TestRegressions(t *testing.T) {
 	for i, row := range []struct {
 		reason string
-		// tests are names of tests, each with its folder.
+		// tests are the names of tests, preceded by their folders.
 		tests []string
 	}{
 		{"a source whose type does not fit its block is rejected, and safe if it is not", []string{"bundle/api/v1alpha1 TestRulesOfSources", "bundle/source TestInvalidSources"}},

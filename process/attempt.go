@@ -68,7 +68,8 @@ func (r *run[D]) runStep(ctx context.Context, stage Stage[D], step Step[D]) bool
 	return false
 }
 
-// begin counts the attempt and passes the step to the lease renewal, which stores it if the step runs until the next renewal.
+// begin counts the attempt and passes the step to the lease renewal, which stores the step if it is still running at the next
+// renewal.
 func (r *run[D]) begin(stage, step string) Attempt {
 	now := r.engine.clock.Now()
 
@@ -91,7 +92,7 @@ func (r *run[D]) begin(stage, step string) Attempt {
 	return attempt
 }
 
-// call runs the step. If the step panics, call returns the unchanged operation and the error of guard.
+// call runs the step. If the step panics, call returns the unchanged operation and guard's error.
 func call[D any](ctx context.Context, step Step[D], operation Operation[D], log logrus.FieldLogger,
 ) (result Operation[D], wait time.Duration, err error) {
 	panicked := guard(log, "step", func() { result, wait, err = step.Run(ctx, operation, log) })
@@ -282,7 +283,7 @@ func (r *run[D]) stepFailed(ctx context.Context, log logrus.FieldLogger, attempt
 	r.fail(ctx, err)
 }
 
-// addEntry adds an attempt to the timeline and reports it.
+// addEntry adds an attempt to the timeline, and reports it to the Observer and the Tracer.
 func (r *run[D]) addEntry(attempt Attempt, outcome Outcome, message string, next time.Time) {
 	r.appendEntry(attempt, outcome, message, next)
 	r.report(attempt, outcome, message)
@@ -296,7 +297,7 @@ func (r *run[D]) appendEntry(attempt Attempt, outcome Outcome, message string, n
 	})
 }
 
-// report reports an attempt to the Observer and the Tracer.
+// report passes the result of an attempt to the Observer and the Tracer.
 func (r *run[D]) report(attempt Attempt, outcome Outcome, message string) {
 	r.engine.config.Observer.Attempted(r.operation.Kind, attempt.Step, outcome, r.engine.clock.Now().Sub(attempt.Last))
 

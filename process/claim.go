@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// One in reservedShare workers is reserved, divided equally among the kinds. A kind may use its reserved workers and all
-// unreserved ones. With at least two workers per kind, no kind can therefore starve another, and a kind that alone has work gets
-// more than half of the workers.
+// One in reservedShare workers is reserved. The reserved workers are divided equally among the kinds. A kind may use its own
+// reserved workers and all unreserved ones. With at least two workers per kind, no kind can therefore starve another. If only one
+// kind has work, it gets more than half of the workers.
 const reservedShare = 2
 
 // While requests are waiting, only one in busyShare workers runs operations: a client notices every millisecond, whereas an
@@ -65,7 +65,7 @@ func (e *Engine[D]) startDue(ctx, runs context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// findDue returns the kinds that have work. Most polls find none, so one cheap query replaces a claim for each kind.
+// findDue returns the kinds that have work. Most polls find no work, so one cheap query avoids a claim for each kind.
 func (e *Engine[D]) findDue(ctx context.Context) ([]Due, error) {
 	deadline, cancel := context.WithTimeout(ctx, e.config.Lease)
 	defer cancel()
@@ -73,7 +73,7 @@ func (e *Engine[D]) findDue(ctx context.Context) ([]Due, error) {
 	return e.store.Due(deadline, e.kinds, e.clock.Now())
 }
 
-// claim claims at most limit operations. The claim fences all earlier runs of these operations.
+// claim claims at most limit operations. The higher fence invalidates all later writes of earlier runs of these operations.
 func (e *Engine[D]) claim(ctx context.Context, due Due, limit int) ([]Claimed, error) {
 	// Let a claim in flight finish even if the engine is stopping. Its operations are then handed back immediately, instead of
 	// staying blocked until their leases expire.
@@ -88,8 +88,8 @@ func (e *Engine[D]) claim(ctx context.Context, due Due, limit int) ([]Claimed, e
 	})
 }
 
-// capacity returns how many more operations of the kind may run: the free workers, minus the unused reserves of other kinds, up
-// to the limit of the kind.
+// capacity returns how many more operations of the given kind may run: the free workers, minus the unused reserves of other
+// kinds, up to the limit in Config.Limits.
 func (e *Engine[D]) capacity(kind string) int {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -116,7 +116,8 @@ func (e *Engine[D]) capacity(kind string) int {
 	return max(0, capacity)
 }
 
-// workers returns how many operations may run at the same time: all workers, or one in busyShare if requests are waiting.
+// workers returns how many operations may run at the same time: Config.Workers, or one in busyShare of them if requests are
+// waiting.
 func (e *Engine[D]) workers() int {
 	if e.config.Busy == nil || !e.config.Busy() {
 		return e.config.Workers

@@ -11,7 +11,7 @@ type Description struct {
 	Steps []StepDescription
 }
 
-// StepDescription describes a step to operators. Notes are the notes of its Task.
+// StepDescription describes a step to operators. Notes come from the step's Task.
 type StepDescription struct {
 	Notes
 

@@ -30,16 +30,16 @@ type Config struct {
 	PendingLimit time.Duration
 	// CreatedAfter, if set, excludes operations that were accepted earlier, except those that are being canceled.
 	CreatedAfter time.Time
-	// Component identifies this service. It is the component of a Problem whose error names none.
+	// Component identifies this service. A Problem gets it if its error names no component.
 	Component string
 	// Grace is how long running steps may continue after the engine is stopped. After that, their contexts end.
 	Grace time.Duration
-	// Observer receives events. It may be nil.
+	// Observer receives events. Nil means that nothing observes the engine.
 	Observer Observer
-	// Tracer traces attempts. It may be nil.
+	// Tracer traces attempts. Nil disables tracing.
 	Tracer Tracer
 	// Busy reports whether requests wait for a processor of this replica. While they do, the engine uses only one in 15 workers,
-	// and at least one. Running operations continue. Busy must not block. It may be nil.
+	// and at least one. Running operations continue. Busy must not block. Nil means that no requests ever wait.
 	Busy func() bool
 }
 
@@ -83,7 +83,7 @@ type Engine[D any] struct {
 func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log logrus.FieldLogger, processes ...Process[D],
 ) (*Engine[D], error) {
 	if config.Workers < 0 || config.Lease <= 0 || config.Poll <= 0 || config.PendingLimit <= 0 {
-		return nil, fmt.Errorf("engine configuration %+v: durations must be positive, workers must not be negative", config)
+		return nil, fmt.Errorf("engine configuration %+v: durations must be positive, and workers must not be negative", config)
 	}
 
 	if config.Observer == nil {
@@ -133,7 +133,7 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 	return engine, nil
 }
 
-// Handles reports whether a process is registered for the kind. Operations of other kinds must not be accepted.
+// Handles reports whether a process is registered for the given kind. Operations of other kinds must not be accepted.
 func (e *Engine[D]) Handles(kind string) bool {
 	_, handled := e.processes[kind]
 
@@ -279,7 +279,7 @@ func (e *Engine[D]) start(runs context.Context, work Claimed) {
 	})
 }
 
-// release removes a run that has ended, unless a newer run of the same operation has replaced it.
+// release removes the lease of a run that has ended, unless a newer run of the same operation has replaced it.
 func (e *Engine[D]) release(ended *lease) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -301,7 +301,7 @@ func (e *Engine[D]) interruptLate(runs context.Context, stop context.CancelFunc)
 	}
 }
 
-// isStopping reports whether the engine is stopping.
+// isStopping reports whether the context of Run has ended.
 func (e *Engine[D]) isStopping() bool {
 	select {
 	case <-e.stopping:

@@ -26,7 +26,7 @@ type Observer interface {
 	LeaseLost()
 }
 
-// noObserver is the default Observer.
+// noObserver is the default Observer. It ignores all events.
 type noObserver struct{}
 
 func (noObserver) RunBegan(string)                                  {}
@@ -58,7 +58,7 @@ type Tracer interface {
 	Ended(record Record)
 }
 
-// noTracer is the default Tracer.
+// noTracer is the default Tracer. It creates no spans.
 type noTracer struct{}
 
 func (noTracer) Attempt(ctx context.Context, _ Record, _ Attempt) (context.Context, func(Outcome, string)) {

@@ -36,11 +36,11 @@ type Effect any
 // note qualifies the result of a step. Await, Noted and the Retry functions set it, and the engine clears it before each attempt.
 type note struct {
 	message string
-	// failed counts the attempt as a failure instead of a wait.
+	// failed makes the attempt count as a failure instead of a wait.
 	failed bool
 	// problem has the reason and the component of the failure, if the error of the step names them.
 	problem Problem
-	// notCompleted continues the operation even though the step has not succeeded.
+	// notCompleted makes the operation continue even though the step has not succeeded.
 	notCompleted bool
 }
 
@@ -49,7 +49,7 @@ func NewOperation[D any](record Record, data D, now time.Time) Operation[D] {
 	return Operation[D]{Record: record, Data: data, now: now, attempt: Attempt{Number: 1, First: now, Last: now}}
 }
 
-// NewFailingOperation returns an operation for testing a step that has failed since the given time. Save does nothing.
+// NewFailingOperation returns an operation for testing a step that has been failing since the given time. Save does nothing.
 func NewFailingOperation[D any](record Record, data D, since, now time.Time) Operation[D] {
 	return Operation[D]{
 		Record: record, Data: data, now: now,

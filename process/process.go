@@ -133,7 +133,7 @@ type Notes struct {
 	Optional bool
 }
 
-// Steps returns tasks that always run.
+// Steps returns a task for each step. The steps always run, and operators may not skip them.
 func Steps[D any](steps ...Step[D]) []Task[D] {
 	tasks := make([]Task[D], 0, len(steps))
 	for _, step := range steps {
@@ -143,7 +143,7 @@ func Steps[D any](steps ...Step[D]) []Task[D] {
 	return tasks
 }
 
-// Skippable returns tasks that operators may skip.
+// Skippable is like Steps, but operators may skip the steps.
 func Skippable[D any](steps ...Step[D]) []Task[D] {
 	tasks := Steps(steps...)
 	for i := range tasks {
@@ -160,7 +160,7 @@ func (p Process[D]) endsWith(step string) bool {
 	return tasks[len(tasks)-1].Step.Name() == step
 }
 
-// StageNames lists the stages in order.
+// StageNames lists the names of the stages in order.
 func (p Process[D]) StageNames() []string {
 	names := make([]string, 0, len(p.Stages))
 	for _, stage := range p.Stages {
@@ -170,7 +170,7 @@ func (p Process[D]) StageNames() []string {
 	return names
 }
 
-// isUnnamed reports whether there is a condition without a text.
+// isUnnamed reports whether the condition restricts the step but has no text.
 func (c Condition[D]) isUnnamed() bool { return (c.Holds != nil || c.Off) && c.Text == "" }
 
 // Validate reports mistakes that would otherwise show only at run time: missing or duplicate names, empty stages, invalid limits.

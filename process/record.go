@@ -36,7 +36,7 @@ type Problem struct {
 	Component string `json:"component"`
 }
 
-// ForOperators returns the message with the detail.
+// ForOperators returns the message followed by the detail, if there is one.
 func (p Problem) ForOperators() string { return failure.WithDetail(p.Message, p.Detail) }
 
 // Record is a stored operation, without the attempts and the timeline. A zero time means "not yet".
@@ -58,7 +58,7 @@ type Record struct {
 	Audit     string
 	// Trace is the trace context of the request, in the format of the Tracer. The engine does not use it.
 	Trace string
-	// VisibleTo names who may see the operation, in a format of the service. The engine does not use it.
+	// VisibleTo names who may see the operation, in a format that the service defines. The engine does not use it.
 	VisibleTo string
 	State     State
 	// Description is a one-line status for users, set by the steps.
@@ -159,7 +159,7 @@ const (
 	// HandedBack means that an attempt was interrupted, because the replica stopped or the operation exceeded its limit. The
 	// attempt does not count.
 	HandedBack Outcome = "handed back"
-	// Skipped means that a step did not run because an operator requested it.
+	// Skipped means that a step did not run because an operator requested the skip.
 	Skipped Outcome = "skipped"
 )
 

@@ -82,8 +82,8 @@ func (p Process[D]) reusableStages(former Record) []string {
 	return names
 }
 
-// skippedSteps lists the skipped steps that a retry inherits: all steps of the reused stages, and in the other stages those that
-// operators may skip. A step that gave up without being skippable runs again.
+// skippedSteps lists the skipped steps that a retry inherits: all skipped steps of the reused stages, and in the other stages those
+// that operators may skip. A step that gave up runs again if operators may not skip it.
 func (p Process[D]) skippedSteps(former Record, reused []string) []string {
 	var steps []string
 
@@ -106,7 +106,7 @@ func (p Process[D]) skippedSteps(former Record, reused []string) []string {
 	return steps
 }
 
-// MaySkip reports whether operators may skip the step in operations of the kind. It is false for unknown kinds and steps.
+// MaySkip reports whether operators may skip the step in operations of the given kind. It is false for unknown kinds and steps.
 func (e *Engine[D]) MaySkip(kind, step string) bool {
 	for _, stage := range e.processes[kind].Stages {
 		for _, task := range stage.Steps {

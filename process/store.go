@@ -89,12 +89,12 @@ type LeasedOperation struct {
 type Progress struct {
 	// Record has the new values, and the lease under which the operation was claimed.
 	Record Record
-	// Failed are the stored attempts of steps that run again. Cleared are the attempts to delete, because their steps succeeded
-	// or were skipped.
+	// Failed lists the attempts to store, because their steps run again. Cleared lists the attempts to delete, because their
+	// steps succeeded or were skipped.
 	Failed, Cleared []Attempt
-	// Timeline are the new entries, oldest first.
+	// Timeline lists the new entries, oldest first.
 	Timeline []Entry
-	// KeepPayload keeps the stored payload.
+	// KeepPayload leaves the stored payload unchanged.
 	KeepPayload bool
 	// SkippedStep is the step that the run skipped at an operator's request, or empty. The store clears the request only if the
 	// request names this step, because the operator may have requested another skip in the meantime.
@@ -108,7 +108,7 @@ type Progress struct {
 	Now    time.Time
 }
 
-// EffectError is the error of an effect. The store has written nothing.
+// EffectError wraps the error of an effect. If Store.Save returns it, the store has written nothing.
 type EffectError struct{ Err error }
 
 // Error implements error.

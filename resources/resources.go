@@ -22,8 +22,7 @@ var bundleProvisioner embed.FS
 // Catalog returns the files of the service catalog: catalog.yaml, platforms.yaml, plans/ and providers/.
 func Catalog() fs.FS { return catalog }
 
-// Releases returns the sample releases, each in a folder with the name of its version. The sandbox installs
-// them.
+// Releases returns the sample releases, which the sandbox installs. Each release is in a folder that is named after its version.
 func Releases() fs.FS {
 	found, err := fs.Sub(releases, "releases")
 	if err != nil {
@@ -33,9 +32,8 @@ func Releases() fs.FS {
 	return found
 }
 
-// CustomResourceDefinitions returns the definitions of Bundle and BundleDeployment, a file each in the folder crds.
+// CustomResourceDefinitions returns the definitions of Bundle and BundleDeployment, which are separate files in crds/.
 func CustomResourceDefinitions() fs.FS { return definitions }
 
-// BundleProvisioner returns the objects that a cluster needs for the bundle provisioner: the definitions in the folder crds, and the roles in
-// rbac.
+// BundleProvisioner returns the objects that a cluster needs for the bundle provisioner: the definitions in crds/ and the roles in rbac/.
 func BundleProvisioner() fs.FS { return bundleProvisioner }

@@ -90,8 +90,7 @@ func ApplyAfter(ctx context.Context, tx Tx, value string, other Statement) error
 	})
 }
 
-// cte returns one statement that executes the others as common table expressions. The value of the first statement is in the
-// table first.
+// cte joins all statements into one that executes each of them as a common table expression and returns the value of the first.
 func cte(first Statement, others []Statement) string {
 	var text strings.Builder
 

@@ -28,7 +28,7 @@ func At(moment time.Time) Time {
 	return Time{moment.UTC().Truncate(time.Microsecond)}
 }
 
-// Array returns a slice as one argument of a statement for PostgreSQL, which needs a cast such as ?::text[].
+// Array returns a slice as a single argument of a PostgreSQL statement. The placeholder needs a cast, such as ?::text[].
 func Array[T any](values []T) any { return pq.Array(values) }
 
 // Value implements driver.Valuer.
@@ -73,15 +73,15 @@ type SealedColumn struct {
 	Bound []string
 }
 
-// Bound contains, by column name, the values that decide to whom the cluster of a row belongs. A store seals them together with the
-// secret part of the row and compares them when it reads the row. Therefore, somebody who can change the columns but has no key cannot
-// give the cluster of one tenant to another.
+// Bound contains, by column name, the values that determine which tenant a row's cluster belongs to. A store seals them together with
+// the secret part of the row and compares them when it reads the row. Therefore, somebody who can change the columns but has no key
+// cannot give the cluster of one tenant to another.
 type Bound map[string]string
 
-// boundField is the field of a sealed JSON object that contains its Bound.
+// boundField is the name of the JSON field in which a sealed object stores its Bound.
 const boundField = "columns"
 
-// BoundOf returns the values that are sealed in the JSON object, or nil if an older release sealed it.
+// BoundOf returns the column values that are sealed in a JSON object, or nil if an older release sealed the object.
 func BoundOf(object []byte) (Bound, error) {
 	var sealed struct {
 		Columns Bound `json:"columns"`

@@ -16,8 +16,9 @@ const (
 	DriverSQLite   = "sqlite"
 )
 
-// idleSetting limits how long PostgreSQL keeps the locks of an idle transaction, in milliseconds. A replica that is frozen or
-// disconnected must not block the replicas that take over its operations when its leases expire.
+// idleSetting is the PostgreSQL setting that limits how long an idle transaction keeps its locks. idleLimit is its value in
+// milliseconds. A replica that is frozen or disconnected must not block the replicas that take over its operations when its
+// leases expire.
 const (
 	idleSetting = "idle_in_transaction_session_timeout"
 	idleLimit   = "5000"
@@ -32,7 +33,8 @@ type Config struct {
 	// User and all fields below apply only to PostgreSQL.
 	User     string
 	Password secret.String
-	// Host is the host of the server, or a comma-separated list. From a list, connections use the primary with the newest timeline.
+	// Host is the server's host, or a comma-separated list of hosts. With a list, connections use the primary with the newest
+	// timeline.
 	Host string
 	// Port is the port of every server, or a comma-separated list with one port for each host.
 	Port string

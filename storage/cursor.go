@@ -10,8 +10,8 @@ import (
 // Cursor is the sort key of the last entry of a page, so entries that are added while a client reads the pages do not shift later pages.
 // Most lists have a single order: by time and then by ID, newest first.
 type Cursor struct {
-	// Sort names the order, and is empty for the order of most lists. Key is the value by which entries are sorted before At and ID, or
-	// empty.
+	// Sort names the order. It is empty for the usual order, by time and then by ID. Key is the value by which entries are sorted
+	// before At and ID, or empty.
 	Sort string    `json:"sort"`
 	Key  string    `json:"key"`
 	At   time.Time `json:"at"`

@@ -74,7 +74,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	return db, nil
 }
 
-// openFile opens a SQLite file.
+// openFile locks, opens and checks the SQLite file.
 func openFile(ctx context.Context, config Config) (*DB, error) {
 	db := &DB{config: config}
 
@@ -150,8 +150,8 @@ func (db *DB) Close() error {
 // in progress.
 func (db *DB) Reader() Tx { return db.reader }
 
-// Writer returns the connections for single writing statements. Each statement is a separate transaction, in one round trip
-// instead of three.
+// Writer returns the connections for single write statements. Each statement is a separate transaction, in one round trip instead
+// of three.
 func (db *DB) Writer() Tx { return db.writer }
 
 // InTx runs work in a transaction. It commits if work returns nil. Otherwise it rolls back and returns the error of work. The

@@ -133,7 +133,7 @@ func TestAfterCommit(t *testing.T) {
 	})
 }
 
-// recovered returns the error of work, or the error with which work panics.
+// recovered returns the error that work returns or panics with.
 func recovered(work func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

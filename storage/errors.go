@@ -17,7 +17,7 @@ import (
 // ErrNotFound reports that no row matches. Stores wrap it in an error that names the missing row.
 var ErrNotFound = errors.New("not found")
 
-// uniqueViolation is PostgreSQL's code for a duplicate key.
+// uniqueViolation is the SQLSTATE for a duplicate key.
 const uniqueViolation = "23505"
 
 // IsDuplicate reports whether err is a violation of a primary key or a unique index. On PostgreSQL the transaction cannot
@@ -56,11 +56,11 @@ func IsDeadlock(err error) bool {
 // other systems for those of the database.
 type callError struct{ error }
 
-// Unwrap returns the error of the driver.
+// Unwrap returns the driver's error.
 func (e callError) Unwrap() error { return e.error }
 
 // IsUnavailable reports whether err means that the database is temporarily unavailable, so that the same call may succeed later.
-// Examples are a lost connection, a full disk, a deadlock and an exceeded deadline. The same errors of other systems do not
+// Examples are a lost connection, a full disk, a deadlock and an exceeded deadline. The same errors from other systems do not
 // count. A canceled context does not count either, because the caller gave up.
 func IsUnavailable(err error) bool {
 	if errors.Is(err, context.Canceled) {
@@ -98,7 +98,7 @@ func IsUnavailable(err error) bool {
 	return network || errors.Is(call, io.EOF) || errors.Is(call, io.ErrUnexpectedEOF)
 }
 
-// unavailableCode reports whether the PostgreSQL error code is temporary. The list contains classes of codes and single codes,
+// unavailableCode reports whether a SQLSTATE stands for a temporary error. The list contains both whole classes and single codes,
 // see https://www.postgresql.org/docs/current/errcodes-appendix.html.
 func unavailableCode(code string) bool {
 	// In order: connection; resources; operator intervention; timeouts of an idle transaction, a transaction, a lock and a

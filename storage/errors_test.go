@@ -94,7 +94,7 @@ func TestBusySQLiteIsUnavailable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	db := storagetest.Open(t, storage.Config{Driver: storage.DriverSQLite, Path: path})
 
-	// This connection lacks the busy timeout that Open configures.
+	// Unlike the connections of Open, this one has no busy timeout.
 	impatient, err := sqlx.Open(storage.DriverSQLite, "file:"+path+"?_pragma=busy_timeout(1)&_txlock=immediate")
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestIsDeadlock(t *testing.T) {
 	}
 }
 
-// TestDuplicateOfAColumn checks that both databases name the column that has the duplicate.
+// TestDuplicateOfAColumn checks that IsDuplicateOf recognizes the column with the duplicate on both databases.
 func TestDuplicateOfAColumn(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		insert := func(statement string) error {

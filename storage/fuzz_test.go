@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// FuzzCursor decodes arbitrary cursors of clients. A valid one keeps its meaning when it is encoded again, and the database can store
-// its ID.
+// FuzzCursor decodes arbitrary cursors from clients. A valid cursor must keep its meaning when it is encoded again, and the database
+// must be able to store its ID.
 func FuzzCursor(f *testing.F) {
 	f.Add(storage.Cursor{At: time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC), ID: "an ID with spaces"}.String())
 	f.Add(storage.Cursor{Sort: "-name", Key: "a name", ID: "id"}.String())

@@ -31,8 +31,8 @@ type guardedConnection struct {
 	*preparedConnection
 
 	line *line
-	// primary is shared by all connections of the pool. server is the server of this connection. silences is the number of silences that
-	// primary had counted when the connection was opened.
+	// primary is shared by all connections of the pool. server is the server of this connection. silences is the value of
+	// primary.silences when the connection was opened.
 	primary  *primary
 	server   server
 	silences uint32
@@ -44,7 +44,7 @@ type guardedConnection struct {
 	broken atomic.Bool
 }
 
-// Connect implements driver.Connector. From several hosts, it chooses the primary with the newest timeline.
+// Connect implements driver.Connector. If there are several hosts, it chooses the primary with the newest timeline.
 func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 	var (
 		opened *guardedConnection
@@ -203,7 +203,7 @@ func (c *guardedConnection) IsValid() bool {
 	return !c.broken.Load() && !c.outdated() && c.preparedConnection.IsValid()
 }
 
-// guardedTx is a transaction that stops watching its context when it ends.
+// guardedTx is a transaction that stops watching its context after the commit or rollback.
 type guardedTx struct {
 	driver.Tx
 

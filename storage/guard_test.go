@@ -15,8 +15,7 @@ import (
 func TestNoCallOutlivesItsContext(t *testing.T) {
 	const (
 		limit = 200 * time.Millisecond
-		// patience is much longer than the sum of limit and cancelGrace, even on a slow machine, and much shorter than the
-		// timeouts of TCP.
+		// patience is much longer than the sum of limit and cancelGrace, even on a slow machine, and much shorter than TCP timeouts.
 		patience = 30 * time.Second
 	)
 

@@ -14,11 +14,11 @@ import (
 // hostGrace is how long a new connection waits for the other hosts after one of them has turned out to be a primary.
 const hostGrace = time.Second
 
-// host is one host of a list.
+// host is one of the hosts in Config.Host.
 type host struct {
 	*pq.Connector
 
-	// address is the host and the port.
+	// address is the host and the port, for error messages.
 	address string
 }
 

@@ -72,7 +72,7 @@ func (l *line) DialContext(ctx context.Context, network, address string) (net.Co
 }
 
 // cancelConn is the connection of a cancel request. It caps every deadline, because lib/pq would otherwise wait for the server
-// without one.
+// indefinitely.
 type cancelConn struct {
 	net.Conn
 

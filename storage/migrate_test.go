@@ -30,7 +30,7 @@ func eachConfig(t *testing.T, test func(t *testing.T, config storage.Config)) {
 	t.Run("postgres", func(t *testing.T) { test(t, postgrestest.Database(t)) })
 }
 
-// migrations returns migration files. Each migration has one statement for up and one statement for down.
+// migrations returns migration files. Each migration consists of an up statement and a down statement.
 func migrations(statements ...[2]string) fs.FS {
 	files := fstest.MapFS{}
 
@@ -52,7 +52,7 @@ func TestReplicasThatStartTogetherMigrateOnce(t *testing.T) {
 	eachConfig(t, func(t *testing.T, config storage.Config) {
 		opened := make([]*storage.DB, 3)
 		if config.Driver == storage.DriverSQLite {
-			opened = opened[:1] // a file has one replica
+			opened = opened[:1] // SQLite supports only one replica
 		}
 
 		var running sync.WaitGroup

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// wakeChannel is the channel name of LISTEN and NOTIFY.
+	// wakeChannel is the channel name for LISTEN and NOTIFY.
 	wakeChannel = "operations_due"
 	// notifyPause is the pause before each notification. It limits the number of notifications during a burst of calls to Notify,
 	// because PostgreSQL serializes the commits of transactions that use NOTIFY.
 	notifyPause = 20 * time.Millisecond
 	// notifyTimeout limits how long sending a notification may take.
 	notifyTimeout = 5 * time.Second
-	// reconnectMin and reconnectMax are the limits of the wait before a lost listening connection is reopened.
+	// reconnectMin and reconnectMax limit the wait before a lost listening connection is reopened.
 	reconnectMin = 200 * time.Millisecond
 	reconnectMax = 10 * time.Second
 )
 
-// Notifier notifies the other replicas of due operations, with LISTEN and NOTIFY of PostgreSQL. A lost notification delays an
+// Notifier notifies the other replicas of due operations, with PostgreSQL's LISTEN and NOTIFY. A lost notification delays an
 // operation by at most one poll interval. With SQLite, which supports only one replica, Notifier does nothing.
 type Notifier struct {
 	db      *DB

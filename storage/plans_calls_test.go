@@ -32,7 +32,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
-// stores has the stores of both services, on one database.
+// stores contains the stores of both services, on one database.
 type stores struct {
 	db         *storage.DB
 	keys       *secret.Keyring
@@ -47,10 +47,10 @@ type stores struct {
 	objects    *outsideobjects.Store
 	events     *instanceevents.Store
 	eventlog   *eventlog.Store
-	// notifications has the messages to the notification service.
+	// notifications stores the messages to the notification service.
 	notifications *notifications.Store
 	webhooks      *webhooks.Store
-	// orchestrations has the orchestrations and their targets.
+	// orchestrations stores the orchestrations and their targets.
 	orchestrations *orchestrations.Store
 	// archive is a folder for archives of the audit log.
 	archive string

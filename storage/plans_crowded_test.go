@@ -16,7 +16,7 @@ import (
 // fewRows is the maximum number of rows and index entries that a statement for at most 60 operations may read.
 const fewRows = 500
 
-// mayExceedFewRows maps the calls that may read more than fewRows to the reasons.
+// mayExceedFewRows lists the calls that may read more than fewRows, with the reasons.
 func mayExceedFewRows() map[string]string {
 	return map[string]string{
 		"operations.Claim blocked":   "it skips operations that are queued behind others of their instance",
@@ -106,7 +106,7 @@ func (n node) read() int {
 	return total
 }
 
-// large has the stores of a large PostgreSQL database and records the statements that they send.
+// large contains the stores of a large PostgreSQL database, and records the statements that they send.
 type large struct {
 	stores
 
@@ -114,7 +114,7 @@ type large struct {
 	sent    *[]storage.PreparedQuery
 }
 
-// statementsOf makes a call and returns the distinct statements that it sends.
+// statementsOf executes a call and returns the distinct statements that it sends.
 func (l large) statementsOf(t *testing.T, call call) []storage.PreparedQuery {
 	t.Helper()
 

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// eraseCalls returns calls of all methods that find, count and erase the rows of an account, with an account that has rows and
-// one that has none.
+// eraseCalls returns calls to all methods that find, count and erase an account's rows, both for an account with rows and for an
+// account without rows.
 func (s stores) eraseCalls() map[string]call {
 	erase := func(id string, erase func(ctx context.Context, tx storage.Tx) error) call {
 		return s.inTx(func(ctx context.Context, tx storage.Tx) error {

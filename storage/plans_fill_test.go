@@ -23,7 +23,7 @@ var filledAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 // length but cannot be decrypted.
 func fillTables() []string {
 	return []string{
-		// By the clock of the database, the retention periods of the rows end in the future.
+		// According to the database's clock, the retention periods of the rows end in the future.
 		`ALTER TABLE operations DISABLE TRIGGER operations_audit_no_delete`,
 		// The events follow below.
 		`ALTER TABLE operations DISABLE TRIGGER operations_accepted_event`, `ALTER TABLE instances DISABLE TRIGGER instances_event`,

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// orchestrationCalls returns calls to the store of orchestrations. The orchestration o1 runs and has 20,000 targets; o5 to o1000 have
-// ended, and have about 100 targets each.
+// orchestrationCalls returns calls to the orchestrations store. The orchestration o1 is running and has 20,000 targets. o5 to o1000
+// have ended, and have about 100 targets each.
 func (s stores) orchestrationCalls() map[string]call {
 	const id = "o1"
 

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// mayScanOnSQLite maps the calls that may scan a whole table on SQLite, in addition to those of mayScan, to the reasons.
+// mayScanOnSQLite lists the calls that may scan a whole table on SQLite in addition to those in mayScan, with the reasons.
 func mayScanOnSQLite() map[string]string {
 	const newest = "SQLite does not use a partial index for a choice of kinds and states"
 
@@ -28,9 +28,10 @@ func mayScanOnSQLite() map[string]string {
 	}
 }
 
-// TestListsUseAnIndexOfSQLite checks that no list scans a whole table on SQLite, except those of mayScan and mayScanOnSQLite. The
-// tables can be empty, because SQLite chooses indexes by the schema alone. The statements are recorded on PostgreSQL, which gets
-// the same ones. Counts are not checked: they are rarely requested, and SQLite is for installations with one replica.
+// TestListsUseAnIndexOfSQLite checks that no list scans a whole table on SQLite, except for the calls in mayScan and
+// mayScanOnSQLite. The tables can be empty, because SQLite chooses indexes by the schema alone. The statements are recorded on
+// PostgreSQL, which receives the same statements. Counts are not checked: they are rarely requested, and SQLite is for
+// installations with one replica.
 func TestListsUseAnIndexOfSQLite(t *testing.T) {
 	sqlite := storagetest.SQLite(t)
 	openAll(t, sqlite, storagetest.Keys(t))

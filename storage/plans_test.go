@@ -33,7 +33,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
-// mayScan maps the calls that may scan a whole table to the reasons.
+// mayScan lists the calls that may scan a whole table, with the reasons.
 func mayScan() map[string]string {
 	const (
 		nearlyAll = "it counts nearly every row, and only on request"
@@ -218,7 +218,7 @@ func distinct(sent []storage.PreparedQuery) []storage.PreparedQuery {
 	})
 }
 
-// everyMethod fails the test unless calls covers every store method that sends a statement; sendsNothing lists the others.
+// everyMethod fails the test unless calls covers every store method that sends a statement. sendsNothing lists the other methods.
 func everyMethod(t *testing.T, calls map[string]call, stores map[string]reflect.Type) {
 	t.Helper()
 

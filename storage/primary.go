@@ -13,19 +13,19 @@ import (
 	"github.com/lib/pq"
 )
 
-// defaultSilenceLimit is how long the database may be silent before all connections to it are replaced. A failover that the
-// former primary misses takes longer: Patroni waits at least 20 s. Engines call the database every second, so a silence means
-// that the database or this process was stopped.
+// defaultSilenceLimit is how long the database may be silent before all connections to it are replaced. The limit must be shorter
+// than a failover that the former primary does not notice. Patroni waits at least 20 s before such a failover. Engines call the
+// database every second, so a silence means that the database or this process was stopped.
 const defaultSilenceLimit = 5 * time.Second
 
 // errStandby reports a server that replicates another server. A standby is read-only, and its data may be outdated.
 var errStandby = errors.New("the server is a standby, not the primary")
 
-// errNoPrimary reports that no host of a list is the primary, for example during a failover.
+// errNoPrimary reports that none of the hosts in Config.Host is the primary, for example during a failover.
 var errNoPrimary = errors.New("none of the hosts is the primary")
 
 // errFormerPrimary reports a connection to a server that may have been replaced as the primary without knowing it, for example because
-// its machine was paused. Its answers are outdated, and commits on it are lost.
+// its machine was paused. Its answers may be outdated, and commits on it may be lost.
 var errFormerPrimary = errors.New("the server may be a former primary: another server was promoted in the meantime, or the server was " +
 	"paused (restart the service if an operator has returned to a former primary on purpose)")
 
@@ -33,11 +33,11 @@ var errFormerPrimary = errors.New("the server may be a former primary: another s
 var errOtherCluster = errors.New("the server belongs to another PostgreSQL cluster: correct APP_DATABASE_HOST, " +
 	"or restart the service if the database was moved to a new cluster")
 
-// codeReadOnly is PostgreSQL's code for a write on a read-only server or session.
+// codeReadOnly is the SQLSTATE for a write on a read-only server or session.
 const codeReadOnly = "25006"
 
-// server identifies a primary. A failover increases the timeline and keeps the system. Both are 0 if PostgreSQL does not report
-// them, which some managed services forbid.
+// server identifies a primary. A failover increases timeline but keeps system. Both are 0 if PostgreSQL does not report them,
+// because some managed services forbid these queries.
 type server struct {
 	system   uint64
 	timeline uint32
@@ -48,8 +48,8 @@ func (s server) compatible(other server) bool {
 	return s.system == other.system || s.system == 0 || other.system == 0
 }
 
-// selectTimeline is the name of the current WAL file. It begins with the timeline, as eight hexadecimal digits. It is empty on
-// a standby.
+// selectTimeline is an SQL expression for the name of the current WAL file. The name begins with the timeline, as eight
+// hexadecimal digits. On a standby, the result is empty.
 const selectTimeline = `CASE WHEN pg_is_in_recovery() THEN '' ELSE pg_walfile_name(pg_current_wal_lsn()) END`
 
 // readServer identifies the server of a new connection and fails if the server is a standby. During a failover, a host name may
@@ -78,12 +78,12 @@ func readServer(ctx context.Context, opened driver.QueryerContext) (server, erro
 	return server{system, timeline}, err
 }
 
-// unsupported reports whether the code of an error means that the user or the server may not call a function.
+// unsupported reports whether a SQLSTATE means that the server lacks a function or feature, or that the user may not use it.
 func unsupported(code string) bool {
 	return strings.HasPrefix(code, "42") || strings.HasPrefix(code, "0A")
 }
 
-// timelineOf returns the timeline in the name of a WAL file, or 0 if there is no name.
+// timelineOf returns the timeline in the name of a WAL file, or 0 if the name is empty.
 func timelineOf(file string) (uint32, error) {
 	const digits = 8
 
@@ -99,10 +99,10 @@ func timelineOf(file string) (uint32, error) {
 	return uint32(timeline), nil
 }
 
-// text returns a value of lib/pq as text. With binary parameters, text arrives as bytes.
+// text converts a value from lib/pq to text. With binary parameters, text arrives as bytes.
 func text(value driver.Value) string { return fmt.Sprintf("%s", value) }
 
-// selectRow returns the values of the only row of a query.
+// selectRow runs a query and returns the values of its only row.
 func selectRow(ctx context.Context, opened driver.QueryerContext, query string, columns int) ([]driver.Value, error) {
 	rows, err := opened.QueryContext(ctx, query, nil)
 	if err != nil {
@@ -125,7 +125,8 @@ type primary struct {
 	// system and timeline belong to the newest primary so far.
 	system   atomic.Uint64
 	timeline atomic.Uint32
-	// answered is the time of the last answer of the database, as nanoseconds since opened. silences is the number of silences so far.
+	// answered is when the database last answered, in nanoseconds since opened. silences counts the periods without an answer that
+	// were longer than silenceLimit.
 	answered atomic.Int64
 	silences atomic.Uint32
 }

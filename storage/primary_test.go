@@ -70,7 +70,7 @@ func TestFormerPrimaryInAList(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreReplacedAfterASilence opens two connections to a database that then is silent.
+// TestConnectionsAreReplacedAfterASilence opens two connections to a database that then does not answer for some time.
 func TestConnectionsAreReplacedAfterASilence(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason  string

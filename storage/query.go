@@ -178,7 +178,8 @@ func EscapeLike(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }
 
-// Named is a statement that is parsed once and changes rows. Its parameters have the names in the `db` tags of Argument.
+// Named is a write statement with named parameters. It is parsed once and can be executed many times. The parameters are named
+// after the `db` tags of Argument's fields.
 type Named[Argument any] struct {
 	text string
 	// fields are the index paths (see reflect.Value.FieldByIndex) of the parameters in Argument, in their order in the statement.
@@ -206,7 +207,7 @@ func NewNamed[Argument any](text string) (Named[Argument], error) {
 	return Named[Argument]{text: text, fields: fields}, nil
 }
 
-// Statement returns the statement with the values of the argument.
+// Statement returns a Statement whose arguments are the values of the argument's fields.
 func (n Named[Argument]) Statement(argument Argument) Statement {
 	value, args := reflect.ValueOf(argument), make([]any, 0, len(n.fields))
 

@@ -12,7 +12,7 @@ import (
 
 const createPairs = `CREATE TABLE pairs (id TEXT PRIMARY KEY, color TEXT NOT NULL UNIQUE, size BIGINT NOT NULL CHECK (size > 0))`
 
-// pair is a row of the table pairs, which has every kind of constraint.
+// pair is a row of the pairs table, which has every kind of constraint.
 type pair struct {
 	ID    string `db:"id"`
 	Color string `db:"color"`

@@ -12,8 +12,8 @@ import (
 // canceled the wait. A failover may undo it.
 var errUnreplicated = errors.New("the server has not waited for a synchronous standby, so a failover may undo the change")
 
-// syncRepRoutine is the function of PostgreSQL that waits for synchronous standbys. It is part of the warning of a canceled wait.
-// Unlike the text of the warning, it is not translated.
+// syncRepRoutine is the PostgreSQL function that waits for synchronous standbys. The warning about a canceled wait names it.
+// Unlike the text of the warning, the name is not translated.
 const syncRepRoutine = "SyncRepWaitForLSN"
 
 // reportUnreplicated returns a handler for the server's notices. It sets found when a notice reports a commit that is not

@@ -19,7 +19,7 @@ const (
 // Retention removes old rows in batches, in the background. Every replica runs it, so Remove must skip rows that another
 // replica is removing.
 type Retention struct {
-	// Name is the name of the background part in logs.
+	// Name is the name of the lifecycle.Part in logs.
 	Name string
 	// Rows is the plural noun for the removed rows in log messages, such as "timelines".
 	Rows string
@@ -34,7 +34,7 @@ type Retention struct {
 	Log   logrus.FieldLogger
 }
 
-// Part returns the background part, which sweeps every hour.
+// Part returns a lifecycle.Part that calls Sweep every hour.
 func (r Retention) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: r.Name, Every: retentionInterval, Work: r.Sweep, Clock: r.Clock, Log: r.Log}.Part()
 }
@@ -68,7 +68,7 @@ func (r Retention) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// batch examines one batch of rows.
+// batch calls Examine or, if it is nil, Remove, which examines only the rows that it removes.
 func (r Retention) batch(ctx context.Context) (examined, removed int, err error) {
 	if r.Examine != nil {
 		return r.Examine(ctx, r.Clock.Now(), r.Batch)

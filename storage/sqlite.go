@@ -14,7 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// ownerOnly is the mode of SQLite's files. Only some columns are sealed; names and IDs of tenants are not.
+// ownerOnly is the mode of SQLite's files. Other users must not read these files, because names, tenant IDs and other columns are
+// not sealed.
 const ownerOnly = 0o600
 
 // lockSQLite locks the SQLite file for this DB, until the lock is released or the process ends, and makes it and its companion files
@@ -96,7 +97,7 @@ func damaged(err error) bool {
 	return ok && (sqliteErr.Code()&primary == sqlite3.SQLITE_CORRUPT || sqliteErr.Code()&primary == sqlite3.SQLITE_NOTADB)
 }
 
-// release releases the lock of a SQLite file. It does nothing for PostgreSQL.
+// release releases the lock on the SQLite file. It does nothing for PostgreSQL.
 func (db *DB) release() error {
 	if db.lock == nil {
 		return nil

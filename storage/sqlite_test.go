@@ -59,7 +59,7 @@ func TestSQLiteFileHasOneReplica(t *testing.T) {
 func TestSQLiteFilesBelongToTheirOwner(t *testing.T) {
 	config := sqliteFile(t)
 
-	// An earlier release created the files with the mode that umask leaves.
+	// An earlier release created the files with the default mode.
 	for _, name := range []string{config.Path, config.Path + ".lock"} {
 		if err := os.Chmod(name, 0o644); err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // different lengths.
 const maxStatements = 200
 
-// PostgreSQL's codes for a stale prepared statement: the table has changed, or the server has dropped the statement.
+// The SQLSTATEs for a stale prepared statement: the table has changed, or the server has dropped the statement.
 const (
 	codeChangedResult    = "0A000"
 	codeUnknownStatement = "26000"
@@ -35,12 +35,12 @@ type preparing struct {
 	// statements are open. PostgreSQL drops the statements of a closed connection, and closing each of them would need a round
 	// trip, possibly to a server that does not respond.
 	closes bool
-	// unnamed makes connections keep no prepared statements. In transaction mode, each transaction may use another connection of the
+	// unnamed disables the cache of prepared statements. In transaction mode, each transaction may use another connection of the
 	// pooler to the server, and versions of PgBouncer before 1.21 do not follow prepared statements.
 	unnamed bool
 }
 
-// driven contains the optional methods for which database/sql checks, and which the connections of both drivers implement.
+// driven contains the optional interfaces that database/sql checks for. The connections of both drivers implement all of them.
 type driven interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -52,7 +52,7 @@ type driven interface {
 	driver.Validator
 }
 
-// statement contains the methods of the statements of both drivers.
+// statement contains the methods that the statements of both drivers implement.
 type statement interface {
 	driver.Stmt
 	driver.StmtExecContext

@@ -27,10 +27,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
-// reasonAdopted is the reason in timelines and in the audit log.
+// reasonAdopted is the reason for an adoption, in timelines and in the audit log.
 const reasonAdopted = "adopted from Kyma Environment Broker"
 
-// Runtimes reads runtimes of the Provisioner. provisionerclient.Client implements Adopted. Errors carry a failure.Kind.
+// Runtimes reads the Provisioner's runtimes. provisionerclient.Client implements its Adopted method. Errors carry a failure.Kind.
 type Runtimes interface {
 	Adopted(ctx context.Context, tenant, runtimeID string) (provisionerclient.Adopted, error)
 	// Account returns the account that owns a runtime, or an error of kind failure.NotFound.
@@ -52,7 +52,8 @@ type Adopter struct {
 	Catalog    *catalog.Catalog
 	Runtimes   Runtimes
 	Periods    expiry.Periods
-	// Platform is the name of the platform that owns the instances. Region is the platform region of orders without a region.
+	// Platform is the name of the platform that owns the instances. Region is the platform region of instances for which KEB stored
+	// no region.
 	Platform, Region string
 	Clock            clock.PassiveClock
 }
@@ -107,7 +108,7 @@ func (a *Adopter) Run(ctx context.Context, options takeover.Options) (takeover.R
 	return report, nil
 }
 
-// checkFormer returns an error if the former rows cannot be taken over now.
+// checkFormer returns an error if the rows of KEB cannot be taken over now.
 func (a *Adopter) checkFormer(ctx context.Context, options takeover.Options) error {
 	if err := a.Former.Check(ctx, KEB(), options.IgnoreUsers); err != nil {
 		return err
@@ -121,7 +122,7 @@ func (a *Adopter) checkFormer(ctx context.Context, options takeover.Options) err
 	return takeover.CheckKey(a.Cipher, encrypted)
 }
 
-// names returns the ID and the name of the Shoot.
+// names returns the names by which options can select the instance: its ID and the name of its Shoot.
 func (i formerInstance) names() []string {
 	names := []string{i.ID}
 	if newest := i.newest(typeProvision); newest != nil {
@@ -200,7 +201,7 @@ func (a *Adopter) adopt(ctx context.Context, each formerInstance, dryRun bool, r
 	return nil
 }
 
-// checkExclusive returns an error if the plan allows one instance per account, and the account has another one.
+// checkExclusive returns an error if the plan allows one instance per account, and the account already has another one.
 func checkExclusive(ctx context.Context, db *storage.DB, store *instances.Store, instance environment.Instance) error {
 	if instance.Exclusive == "" {
 		return nil
@@ -220,7 +221,7 @@ func checkExclusive(ctx context.Context, db *storage.DB, store *instances.Store,
 	return failure.New(failure.Permanent, "plan %s allows one instance per account, and the account already has instance %s", instance.PlanName, holder)
 }
 
-// store adds the row, its operations and the entry of the audit log.
+// store adds the instance's row, its operations and the entry in the audit log.
 func (a *Adopter) store(ctx context.Context, former formerInstance, instance environment.Instance) error {
 	err := a.DB.InTx(ctx, func(tx storage.Tx) error {
 		insertion, err := a.Instances.Insertion(instance)
@@ -265,7 +266,7 @@ func (a *Adopter) store(ctx context.Context, former formerInstance, instance env
 	return err
 }
 
-// insertOperations inserts the operations with their IDs, so that platforms can continue to poll them.
+// insertOperations inserts KEB's operations with their original IDs, so that platforms can continue to poll them.
 func (a *Adopter) insertOperations(ctx context.Context, tx storage.Tx, former formerInstance, instance environment.Instance) error {
 	for _, each := range former.operations {
 		kind := former.kindOf(each)

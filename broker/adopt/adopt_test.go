@@ -386,7 +386,7 @@ func TestSkipped(t *testing.T) {
 		}, "the Shoot other"},
 		"no JSON": {func(f fixture, each kymarows.Instance) {
 			f.former.Exec(`UPDATE instances SET provisioning_parameters = '[]'`+ofFirst, each.ID)
-		}, "decoding the column provisioning_parameters"},
+		}, "decoding the provisioning_parameters column"},
 		"being deleted": {func(f fixture, each kymarows.Instance) {
 			f.former.Exec(`UPDATE operations SET type = 'deprovision', data = '{}' WHERE id = ?`, each.UpdateID)
 		}, "being deleted"},

@@ -31,7 +31,7 @@ func FirstChange(plan *catalog.Plan, instance environment.Instance, order any) (
 	return changes, "", err
 }
 
-// preview returns the first change of an instance with a runtime, or nil.
+// preview returns the result of FirstChange for an instance whose runtime the Provisioner manages, and nothing for other instances.
 func (a *Adopter) preview(ctx context.Context, instance environment.Instance) ([]objectdiff.Change, string, error) {
 	if instance.RuntimeID == "" || instance.Request.Cluster.Own != nil {
 		return nil, "", nil

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/takeover"
 )
 
-// KEB describes Kyma Environment Broker.
+// KEB describes Kyma Environment Broker for package takeover.
 func KEB() takeover.Program {
 	const open = `('in progress', 'pending', 'retrying', 'canceling')`
 
@@ -20,7 +20,7 @@ func KEB() takeover.Program {
 	}
 }
 
-// formerInstance is a row of the table instances of Kyma Environment Broker.
+// formerInstance is a row in the instances table of Kyma Environment Broker.
 type formerInstance struct {
 	ID                  string         `db:"instance_id"`
 	RuntimeID           string         `db:"runtime_id"`
@@ -42,7 +42,7 @@ type formerInstance struct {
 	operations []formerOperation
 }
 
-// formerOperation is a row of the table operations of Kyma Environment Broker.
+// formerOperation is a row in the operations table of Kyma Environment Broker.
 type formerOperation struct {
 	ID          string `db:"id"`
 	InstanceID  string `db:"instance_id"`
@@ -63,7 +63,7 @@ type formerOperation struct {
 	UpdatedAt          time.Time `db:"updated_at"`
 }
 
-// readPage returns the next page of instances after the ID, with their operations.
+// readPage returns the next page of instances after the given ID, with their operations.
 func readPage(ctx context.Context, former *takeover.Database, after string) ([]formerInstance, error) {
 	instances, err := takeover.Select[formerInstance](ctx, former, `SELECT instance_id, runtime_id, global_account_id, subscription_global_account_id,
 		sub_account_id, service_id, service_plan_id, dashboard_url, provisioning_parameters, provider_region, provider, created_at, updated_at,
@@ -107,7 +107,7 @@ func readPage(ctx context.Context, former *takeover.Database, after string) ([]f
 	return instances, nil
 }
 
-// newest returns the newest operation of the type, or nil.
+// newest returns the newest operation of the given type, or nil.
 func (i formerInstance) newest(operationType string) *formerOperation {
 	for _, operation := range slices.Backward(i.operations) {
 		if operation.Type == operationType {
@@ -118,7 +118,7 @@ func (i formerInstance) newest(operationType string) *formerOperation {
 	return nil
 }
 
-// samples returns encrypted values of the former database, for checking the key. It omits kubeconfigs in plain text, which old rows
+// samples returns encrypted values from KEB's database, for checking the key. It omits kubeconfigs in plain text, which old rows
 // contain (isKubeconfig).
 func samples(ctx context.Context, former *takeover.Database) ([]string, error) {
 	return takeover.Select[string](ctx, former, `SELECT value FROM (

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/takeover"
 )
 
-// FuzzParameters checks that any column provisioning_parameters is either rejected or results in valid JSON without the fields that KEB
-// added.
+// FuzzParameters checks that any content of the provisioning_parameters column is either rejected or results in valid JSON without the
+// fields that KEB added.
 func FuzzParameters(f *testing.F) {
 	cipher, err := takeover.NewCipher(kymarows.Key)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// The types and states of former operations.
+// The types and states of KEB's operations.
 const (
 	typeProvision   = "provision"
 	typeDeprovision = "deprovision"
@@ -21,7 +21,7 @@ const (
 	stateCanceled   = "canceled"
 )
 
-// kindOf returns the kind of operation in this broker for a former operation, or "" for an unknown type.
+// kindOf returns the kind that corresponds to one of KEB's operations, or "" if its type is unknown.
 func (i formerInstance) kindOf(operation formerOperation) string {
 	switch {
 	case operation.Type == typeProvision && operation.ID == i.operations[0].ID:
@@ -39,7 +39,7 @@ func (i formerInstance) kindOf(operation formerOperation) string {
 	}
 }
 
-// ending returns the result of the operation.
+// ending returns the result of the operation. Any state except succeeded and canceled counts as failed.
 func (o formerOperation) ending() operations.Ending {
 	ending := operations.Ending{State: process.Succeeded, Began: o.CreatedAt, At: o.CreatedAt}
 	if o.UpdatedAt.After(o.CreatedAt) {
@@ -61,13 +61,13 @@ func (o formerOperation) ending() operations.Ending {
 	return ending
 }
 
-// refusal says why the instance cannot be adopted. It returns "" if it can.
+// refusal returns the reason why the instance cannot be adopted, or "" if it can be adopted.
 func (i formerInstance) refusal() string {
 	switch {
 	case len(i.operations) == 0 || i.operations[0].Type != typeProvision:
 		return "it has no operation that created it"
 	case i.DeletedAt.Year() > 1:
-		return "its deletion has left something behind: let Kyma Environment Broker delete it again"
+		return "its deletion has left something behind: delete it again in Kyma Environment Broker"
 	}
 
 	newest := i.newest(typeProvision)
@@ -75,9 +75,9 @@ func (i formerInstance) refusal() string {
 	if removal := i.newest(typeDeprovision); removal != nil && removal.CreatedAt.After(newest.CreatedAt) {
 		switch {
 		case !removal.Temporary:
-			return "it is being deleted: let Kyma Environment Broker finish the deletion"
+			return "it is being deleted: wait until Kyma Environment Broker has deleted it"
 		case removal.State != stateSucceeded:
-			return "its suspension has failed: let Kyma Environment Broker repeat it"
+			return "its suspension has failed: suspend it again in Kyma Environment Broker"
 		default:
 			return ""
 		}
@@ -90,7 +90,7 @@ func (i formerInstance) refusal() string {
 	return ""
 }
 
-// instanceOf converts a former row to an instance. notes are remarks for the report.
+// instanceOf converts a row of KEB to an instance. notes are remarks for the report.
 func (a *Adopter) instanceOf(ctx context.Context, former formerInstance) (_ environment.Instance, notes []string, _ error) {
 	if reason := former.refusal(); reason != "" {
 		return environment.Instance{}, nil, failure.New(failure.Permanent, "%s", reason)
@@ -148,8 +148,8 @@ func (a *Adopter) instanceOf(ctx context.Context, former formerInstance) (_ envi
 	return resolved, notes, nil
 }
 
-// withCluster replaces the cluster of the instance with that of its runtime, if it has one. secret is the target secret that KEB
-// stored.
+// withCluster replaces the cluster of the instance with the cluster of its runtime, if the instance has a runtime. secret is the
+// target secret that KEB stored.
 func (a *Adopter) withCluster(ctx context.Context, instance environment.Instance, plan *catalog.Plan, secret string) (environment.Instance, error) {
 	if plan.OwnCluster {
 		return instance, nil
@@ -166,7 +166,7 @@ func (a *Adopter) withCluster(ctx context.Context, instance environment.Instance
 	}
 
 	if found.ShootName != instance.ShootName {
-		return instance, failure.New(failure.Permanent, "its runtime has the Shoot %s, but its creation has the Shoot %s", found.ShootName, instance.ShootName)
+		return instance, failure.New(failure.Permanent, "its runtime has the Shoot %s, but its creation names the Shoot %s", found.ShootName, instance.ShootName)
 	}
 
 	planned := instance.Request.Cluster

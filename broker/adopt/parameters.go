@@ -11,15 +11,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/takeover"
 )
 
-// formerParameters is the JSON in the column provisioning_parameters. The parameters and the context are objects that contain the
-// fields that the platform sent, and null for all other fields.
+// formerParameters is the JSON in the provisioning_parameters column. Context and Parameters contain the fields that the platform
+// sent, and null for all other fields.
 type formerParameters struct {
 	Context        map[string]any `json:"ers_context"`
 	Parameters     map[string]any `json:"parameters"`
 	PlatformRegion string         `json:"platform_region"`
 }
 
-// serviceManager contains the encrypted credentials for Service Manager in the context.
+// serviceManager contains the encrypted Service Manager credentials in the context.
 type serviceManager struct {
 	ClientID     string `json:"clientid"`
 	ClientSecret string `json:"clientsecret"`
@@ -27,7 +27,7 @@ type serviceManager struct {
 	TokenURL     string `json:"url"`
 }
 
-// The names of fields in the former JSON.
+// The names of fields in the JSON that KEB stored.
 const (
 	fieldServiceManager = "sm_operator_credentials"
 	fieldKubeconfig     = "kubeconfig"
@@ -39,7 +39,7 @@ const (
 func parse(text string) (formerParameters, error) {
 	var found formerParameters
 	if err := json.Unmarshal([]byte(text), &found); err != nil {
-		return found, fmt.Errorf("decoding the column provisioning_parameters: %w", err)
+		return found, fmt.Errorf("decoding the provisioning_parameters column: %w", err)
 	}
 
 	found.Context, found.Parameters = withoutNull(found.Context), withoutNull(found.Parameters)
@@ -64,15 +64,15 @@ func withoutNull(object map[string]any) map[string]any {
 	return kept
 }
 
-// text returns a string field, or an empty string.
+// text returns the value of a string field, or an empty string if there is no such field.
 func text(object map[string]any, name string) string {
 	value, _ := object[name].(string)
 
 	return value
 }
 
-// request returns the request of the instance without its cluster, and the credentials for Service Manager, or nil. It omits the
-// target secret and the licence type, because KEB added them to the user's parameters.
+// request returns the request of the instance without its cluster, and the Service Manager credentials, or nil. It omits the target
+// secret and the licence type, because KEB added them to the user's parameters.
 func (p formerParameters) request(cipher *takeover.Cipher) (environment.Request, *environment.ServiceManager, error) {
 	credentials, err := p.credentials(cipher)
 	if err != nil {
@@ -99,11 +99,11 @@ func (p formerParameters) request(cipher *takeover.Cipher) (environment.Request,
 	return request, credentials, nil
 }
 
-// credentials decrypts the credentials for Service Manager. It returns nil if there are none.
+// credentials decrypts the Service Manager credentials. It returns nil if there are none.
 func (p formerParameters) credentials(cipher *takeover.Cipher) (*environment.ServiceManager, error) {
 	encoded, err := json.Marshal(p.Context[fieldServiceManager])
 	if err != nil {
-		return nil, fmt.Errorf("encoding the credentials of Service Manager: %w", err)
+		return nil, fmt.Errorf("encoding the Service Manager credentials: %w", err)
 	}
 
 	var stored serviceManager
@@ -113,12 +113,12 @@ func (p formerParameters) credentials(cipher *takeover.Cipher) (*environment.Ser
 
 	id, err := cipher.Decrypt(stored.ClientID)
 	if err != nil {
-		return nil, fmt.Errorf("decrypting the credentials of Service Manager: %w", err)
+		return nil, fmt.Errorf("decrypting the Service Manager credentials: %w", err)
 	}
 
 	password, err := cipher.Decrypt(stored.ClientSecret)
 	if err != nil {
-		return nil, fmt.Errorf("decrypting the credentials of Service Manager: %w", err)
+		return nil, fmt.Errorf("decrypting the Service Manager credentials: %w", err)
 	}
 
 	return &environment.ServiceManager{

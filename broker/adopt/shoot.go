@@ -29,7 +29,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// reasonShoot is the reason of adopted Shoots in timelines and in the audit log.
+// reasonShoot is the reason for the adoption of a Shoot, in timelines and in the audit log.
 const reasonShoot = "adopted Shoot"
 
 // ShootTaker adopts Shoots in the Provisioner. *provisionerclient.Client implements it.
@@ -53,7 +53,8 @@ type ShootOrder struct {
 	Administrators []string
 	// Platform and PlatformRegion identify the platform that owns the instance, and its region.
 	Platform, PlatformRegion string
-	// CredentialsBinding is the name of the binding that replaces a SecretBinding of the Shoot. It defaults to the same name.
+	// CredentialsBinding is the name of the CredentialsBinding that replaces the Shoot's SecretBinding. It defaults to the name of the
+	// SecretBinding.
 	CredentialsBinding string
 	// Generation is the generation of the Shoot in an earlier dry run, or 0 to accept any.
 	Generation int
@@ -212,7 +213,7 @@ func (s Shoots) complete(ctx context.Context, instance environment.Instance, wan
 	return instance, changes, err
 }
 
-// planOf returns the plan with the name or ID, or else the only plan that covers the Shoot.
+// planOf returns the plan whose name or ID is wanted. If wanted is empty, it returns the only plan that covers the Shoot.
 func (s Shoots) planOf(wanted string, found provisionerclient.AdoptedShoot) (*catalog.Plan, error) {
 	var plans []*catalog.Plan
 
@@ -239,7 +240,7 @@ func (s Shoots) planOf(wanted string, found provisionerclient.AdoptedShoot) (*ca
 	}
 }
 
-// store adds the instance and its creation, in one transaction with the entry in the audit log.
+// store adds the instance, the operation that created it, and the entry in the audit log, in one transaction.
 func (s Shoots) store(ctx context.Context, instance environment.Instance) error {
 	operation, err := environment.NewOperation(environment.KindProvision, instance, nil, instance.CreatedAt)
 	if err != nil {

@@ -12,14 +12,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Bounds of the lifetime of a binding's credentials. Gardener and Kubernetes do not issue credentials for less than
-// ten minutes.
+// Bounds for the lifetime of binding credentials. Gardener and Kubernetes do not issue credentials for less than ten minutes.
 const (
 	minLifetime = 10 * time.Minute
 	maxLifetime = 2 * time.Hour
 )
 
-// Names of the parameters of a binding.
+// Names of the binding parameters.
 const (
 	paramRole     = "role"
 	paramLifetime = "expiration_seconds"
@@ -102,5 +101,5 @@ func ResolveBinding(raw json.RawMessage) (BindingParameters, error) {
 	return resolved, violations.Err()
 }
 
-// seconds returns the duration in whole seconds, the unit of the parameters.
+// seconds returns the duration in whole seconds, the unit of expiration_seconds.
 func seconds(d time.Duration) int { return int(d / time.Second) }

@@ -52,13 +52,13 @@ func (p *problems) network(place, cidr string) {
 	p.require(err == nil && prefix == prefix.Masked(), "%s: %q is not a network", place, cidr)
 }
 
-// check returns all errors of the files together, so that an operator need not restart the broker after each fix.
+// check returns all errors of the files together, so that an operator does not have to restart the broker after each fix.
 func (c *content) check(providers map[string]providerFile, options Options) error {
 	var errs problems
 
 	errs.require(options.KymaVersion == "" || kymaVersions.MatchString(options.KymaVersion), "APP_KYMA_VERSION: %q is not a version", options.KymaVersion)
 	errs.require(options.KymaVersion != "" || !options.KymaVersionOnDemand,
-		"APP_ENABLE_ON_DEMAND_VERSION requires APP_KYMA_VERSION, the version of orders without a version")
+		"APP_ENABLE_ON_DEMAND_VERSION requires APP_KYMA_VERSION, the default version")
 
 	errs.require(regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`).MatchString(options.KubernetesVersion),
 		"APP_KUBERNETES_VERSION: %q does not have the form 1.34 or 1.34.2", options.KubernetesVersion)
@@ -135,7 +135,7 @@ func (c *content) checkID(errs *problems, ids map[string]bool, place, id string)
 	ids[id] = true
 }
 
-// check reports the errors of a plan. A plan for clusters that tenants bring has no offers, so the rules for
+// check adds an error for each mistake in the plan's file. A plan for clusters that tenants bring has no offers, so the rules for
 // offers, nodes and volumes do not apply to it.
 func (p *Plan) check(errs *problems, place string) {
 	errs.name(place, p.Name)
@@ -275,7 +275,7 @@ func (p *Plan) checkOffers(errs *problems, place string) {
 	}
 }
 
-// check reports the errors of a provider's file.
+// check adds an error for each mistake in the provider's file.
 func (p providerFile) check(errs *problems, place, name string) {
 	errs.require(p.Name == name, "%s: the name %q differs from the file name", place, p.Name)
 	errs.text(place+": displayName", p.DisplayName)
@@ -302,8 +302,8 @@ func (p providerFile) check(errs *problems, place, name string) {
 	}
 }
 
-// check reports regions and providers that do not exist. Without this check, a wrong name would be noticed only when an
-// order for the platform region arrives.
+// check adds an error for each region or provider that does not exist. Without this check, a wrong name would be noticed only
+// when an order for the platform region arrives.
 func (p platformsFile) check(errs *problems, providers map[string]providerFile) {
 	known := func(name, provider, region string) {
 		errs.require(len(providers[provider].Regions[region].Zones) > 0, "platform region %s: %s has no region %q", name, provider, region)

@@ -12,10 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// withoutRepeated removes create-only parameters from an update. Service Catalog, Service Manager and the operator of
-// SAP BTP send all parameters with every update, so a create-only parameter may repeat its value. A different value is
-// a violation. Malformed parameters and parameters that the plan does not have remain; the schema of updates rejects
-// them.
+// withoutRepeated removes create-only parameters from an update. Service Catalog, Service Manager and the operator of SAP BTP
+// send all parameters with every update, so a create-only parameter may repeat its value. A different value is a violation.
+// Malformed parameters and parameters that the plan does not have are kept; the schema for updates rejects them.
 func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessage) (json.RawMessage, Violations) {
 	var (
 		fields, ordered map[string]json.RawMessage
@@ -54,7 +53,7 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 	return encoded, violations
 }
 
-// repeats reports whether setting the parameter to the value would leave the instance unchanged. The value may be an
+// repeats reports whether setting the named parameter to the given value would leave the instance unchanged. The value may be an
 // object with only some of the fields, such as one of the three networks.
 func (p *Plan) repeats(instance environment.Instance, name string, value json.RawMessage) bool {
 	object, err := json.Marshal(map[string]json.RawMessage{name: value})

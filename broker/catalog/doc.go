@@ -7,7 +7,7 @@
 // it as a whole, and requests in progress keep their plan. The package accesses neither databases nor clusters, so
 // the same order with the same files and options always has the same result.
 //
-// A new plan needs a file in plans/ and an entry in catalog.yaml, a new provider a file in providers/. A new
-// parameter needs a schema in parameters.yaml, a field in parameters.go and a field in environment.Cluster. Rules
-// that a JSON schema cannot express belong in resolve.go.
+// A new plan needs a file in plans/ and an entry in catalog.yaml. A new provider needs a file in providers/. A new parameter
+// needs a schema in parameters.yaml, a field in parameters.go and a field in environment.Cluster. Rules that a JSON schema cannot
+// express belong in resolve.go.
 package catalog

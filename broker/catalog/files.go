@@ -106,10 +106,11 @@ type planFile struct {
 	ProviderByPlatform bool    `json:"providerByPlatform"`
 	Offers             []offer `json:"offers"`
 	// Kyma configures the Kyma that the Provisioner or the Reconciler installs. LifecycleManager configures the Kyma that Lifecycle
-	// Manager installs. Each is nil if the plan has no such Kyma.
+	// Manager installs. Each is nil if the plan does not have this section.
 	Kyma             *kymaPlan             `json:"kyma"`
 	LifecycleManager *lifecycleManagerPlan `json:"lifecycleManager"`
-	// DeletionProtection is the default of the parameter with this name. Plans without the parameter protect all their instances, or none.
+	// DeletionProtection is the default of the deletionProtection parameter. If the plan does not have the parameter, the value
+	// applies to all its instances.
 	DeletionProtection bool `json:"deletionProtection"`
 	// OwnCluster marks the plan for clusters that tenants bring. It has no offers.
 	OwnCluster bool `json:"ownCluster"`
@@ -157,7 +158,7 @@ type providerFile struct {
 	Machines map[string]string `json:"machines"`
 	// Limited lists the machine types that only some zones offer: it maps each machine type to its zones by region.
 	Limited map[string]map[string][]string `json:"limited"`
-	// OpenStack is set only for the provider openstack.
+	// OpenStack is set only for the openstack provider.
 	OpenStack *environment.OpenStack `json:"openStack"`
 }
 

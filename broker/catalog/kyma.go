@@ -14,23 +14,24 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// runtimeAgent is a component that every order of Kyma from the Provisioner must contain. The Provisioner rejects other orders.
+// runtimeAgent is the component that every Kyma installation by the Provisioner must contain. The Provisioner rejects orders
+// without it.
 const runtimeAgent = "compass-runtime-agent"
 
-// kymaPlan configures the Kyma of the runtimes of a plan.
+// kymaPlan configures Kyma on the runtimes of a plan.
 type kymaPlan struct {
 	// Profile is Evaluation, Production or empty.
 	Profile string `json:"profile"`
 	// Components are installed on every runtime, in this order and before the modules.
 	Components []kymaComponent `json:"components"`
-	// AdditionalComponents maps Kyma versions to components that only these versions have. They follow Components.
+	// AdditionalComponents maps a Kyma version to the components that are installed only with that version, after Components.
 	AdditionalComponents map[string][]kymaComponent `json:"additionalComponents"`
-	// Modules are the components that users choose from, in the order of their installation.
+	// Modules are the components that users can choose from, in installation order.
 	Modules []kymaModule `json:"modules"`
 }
 
-// kymaComponent is a component of a release of Kyma. Configuration replaces values of the release. It is published with the
-// catalog's files, so it must not contain secrets; these belong in Secrets of the control plane.
+// kymaComponent is a component of a Kyma release. Configuration overrides values of the release. Anyone who can read the
+// catalog's files can read it, so it must not contain secrets; these belong in Kubernetes Secrets in the control plane.
 type kymaComponent struct {
 	Name          string            `json:"name"`
 	Namespace     string            `json:"namespace"`
@@ -80,7 +81,7 @@ func (p *Plan) limitKyma(options Options) {
 	}
 }
 
-// orderedKyma returns the Kyma of a new runtime, or nil for a plan without Kyma.
+// orderedKyma returns the Kyma configuration of a new runtime, or nil if the plan does not install Kyma.
 func (p *Plan) orderedKyma(given parameters, violations *Violations) *environment.Kyma {
 	if !p.InstallsKyma() {
 		return nil
@@ -122,7 +123,7 @@ func (p *Plan) Installation(kyma environment.Kyma) (*environment.KymaInstallatio
 	return installation, nil
 }
 
-// installed returns the component with its configuration, sorted by key.
+// installed converts the component for an order. The configuration entries are sorted by key.
 func (c kymaComponent) installed() environment.KymaComponent {
 	component := environment.KymaComponent{Name: c.Name, Namespace: c.Namespace}
 	for _, key := range slices.Sorted(maps.Keys(c.Configuration)) {
@@ -132,7 +133,7 @@ func (c kymaComponent) installed() environment.KymaComponent {
 	return component
 }
 
-// offered returns the modules for users. It returns none if k is nil.
+// offered returns the modules that users can choose from, or none if k is nil.
 func (k *kymaPlan) offered() []offeredModule {
 	if k == nil {
 		return nil
@@ -146,7 +147,7 @@ func (k *kymaPlan) offered() []offeredModule {
 	return modules
 }
 
-// bullet describes the components for users.
+// bullet returns the bullet point that lists the components in marketplaces.
 func (k *kymaPlan) bullet() string {
 	names := make([]string, 0, len(k.Components))
 	for _, component := range k.Components {
@@ -156,13 +157,13 @@ func (k *kymaPlan) bullet() string {
 	return "Kyma with " + strings.Join(names, ", ")
 }
 
-// kymaVersions matches valid Kyma versions, as the Provisioner does.
+// kymaVersions matches the Kyma versions that the Provisioner accepts.
 var kymaVersions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// IsKymaVersion reports whether the text is a well-formed version of Kyma.
+// IsKymaVersion reports whether the text is a well-formed Kyma version.
 func IsKymaVersion(text string) bool { return kymaVersions.MatchString(text) }
 
-// checkKyma reports errors in a plan's Kyma.
+// checkKyma adds an error for each mistake in the plan's kyma and lifecycleManager sections.
 func (p *Plan) checkKyma(errs *problems, place string) {
 	errs.require(!p.OwnCluster || p.Kyma == nil, "%s: a plan with ownCluster cannot have kyma, because the Provisioner does not know its clusters", place)
 	errs.require(p.Kyma != nil || !p.takes(paramKymaVersion), "%s: parameter %s requires kyma", place, paramKymaVersion)
@@ -199,7 +200,7 @@ func (p *Plan) checkKyma(errs *problems, place string) {
 		}
 	}
 
-	errs.text(place+": the text about the components for users, made from their names,", p.Kyma.bullet())
+	errs.text(place+": the list of component names for users", p.Kyma.bullet())
 }
 
 // checkAgent checks that a plan whose Kyma the Provisioner installs has the component that the Provisioner requires.
@@ -212,7 +213,7 @@ func (p *Plan) checkAgent(errs *problems, place string, installer environment.Ky
 		"%s: kyma: components must contain %s, which the Provisioner requires", place, runtimeAgent)
 }
 
-// check reports an invalid or duplicate component, and adds its name to taken.
+// check adds an error if the component is invalid or its name is in taken, and then adds the name to taken.
 func (c kymaComponent) check(errs *problems, place string, taken map[string]bool) {
 	errs.require(len(validation.IsDNS1123Label(c.Name)) == 0, "%s: %q is not a valid component name", place, c.Name)
 	errs.require(len(validation.IsDNS1123Label(c.Namespace)) == 0, "%s: component %q: %q is not a namespace", place, c.Name, c.Namespace)

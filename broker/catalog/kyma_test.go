@@ -33,7 +33,7 @@ const moduleSection = `kyma:
     - {name: tracing, namespace: kyma-system, dependsOn: [monitoring]}
 `
 
-// withKyma returns the preview plan with the kyma section.
+// withKyma returns the preview plan with the given kyma section.
 func withKyma(tb testing.TB, section string, options catalog.Options) (*catalog.Plan, error) {
 	tb.Helper()
 
@@ -227,13 +227,13 @@ func TestInvalidKyma(t *testing.T) {
 	}
 }
 
-// revealed compares secret values.
+// revealed makes cmp compare the secret values.
 var revealed = cmp.Transformer("reveal", func(entry environment.KymaEntry) [3]any {
 	return [3]any{entry.Key, entry.Value.Reveal(), entry.Secret}
 })
 
-// TestAgentIsForTheProvisioner checks that a plan needs the runtime agent only if the Provisioner installs Kyma, and at least one
-// component with every installer.
+// TestAgentIsForTheProvisioner checks that a plan needs the runtime agent only if the Provisioner installs Kyma, and that it
+// needs at least one component with every installer.
 func TestAgentIsForTheProvisioner(t *testing.T) {
 	t.Parallel()
 

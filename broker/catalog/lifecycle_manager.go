@@ -15,14 +15,14 @@ import (
 type lifecycleManagerPlan struct {
 	// Channel is the release channel of the modules, such as regular. If it is empty, the channel of the template applies.
 	Channel string `json:"channel"`
-	// Template is a Kyma resource as YAML. A template in the control plane takes precedence. Without any template, the resource
+	// Template is a Kyma resource as YAML. A template in the control plane takes precedence. If there is no template, the resource
 	// is empty.
 	Template string `json:"template"`
 	// Modules are the modules that users choose from. If there are none, the modules of the template apply.
 	Modules []lifecycleManagerModule `json:"modules"`
 }
 
-// lifecycleManagerModule is a module of Lifecycle Manager.
+// lifecycleManagerModule is a module that Lifecycle Manager can install.
 type lifecycleManagerModule struct {
 	Name string `json:"name"`
 	// DisplayName is shown in the order forms of marketplaces. The default is Name.
@@ -36,7 +36,7 @@ type lifecycleManagerModule struct {
 	CustomResourcePolicy string `json:"customResourcePolicy"`
 }
 
-// offered returns the modules for users. It returns none if l is nil.
+// offered returns the modules that users can choose from, or none if l is nil.
 func (l *lifecycleManagerPlan) offered() []offeredModule {
 	if l == nil {
 		return nil
@@ -50,17 +50,17 @@ func (l *lifecycleManagerPlan) offered() []offeredModule {
 	return modules
 }
 
-// channels matches valid channels, as the schema of the Kyma resource does.
+// channels matches the channel names that the schema of the Kyma resource allows.
 var channels = regexp.MustCompile(`^[a-z]{3,32}$`)
 
-// checkLifecycleManager reports errors in a plan's lifecycleManager.
+// checkLifecycleManager adds an error for each mistake in the plan's lifecycleManager section.
 func (p *Plan) checkLifecycleManager(errs *problems, place string) {
 	if p.LifecycleManager == nil {
 		return
 	}
 
 	place += ": lifecycleManager"
-	errs.require(!p.OwnCluster, "%s: a plan with ownCluster cannot have it", place)
+	errs.require(!p.OwnCluster, "%s: a plan with ownCluster cannot have this section", place)
 	errs.require(p.LifecycleManager.Channel == "" || channels.MatchString(p.LifecycleManager.Channel),
 		"%s: channel %q must have 3 to 32 lower-case letters", place, p.LifecycleManager.Channel)
 

@@ -125,7 +125,7 @@ func TestLifecycleManagerInCatalog(t *testing.T) {
 	}
 }
 
-// TestChangeOfInstaller checks that modules of an instance cannot be changed after another system became the installer.
+// TestChangeOfInstaller checks that the modules of an instance cannot be changed after another system has become the installer.
 func TestChangeOfInstaller(t *testing.T) {
 	t.Parallel()
 

@@ -27,35 +27,34 @@ type Options struct {
 	OperationTimeout time.Duration
 	// EnablePlans lists the plans that are available for new instances. An empty list enables all plans.
 	EnablePlans []string
-	// OIDC is the default configuration for orders that contain none. If it is nil, the Provisioner chooses the
-	// default.
+	// OIDC is the default configuration for orders without the oidc parameter. If it is nil, the Provisioner chooses the default.
 	OIDC *environment.OIDC
-	// KymaVersion is the default version of Kyma. If it is empty, the field kyma of plans is ignored, so that only Lifecycle Manager
-	// can install Kyma.
+	// KymaVersion is the default version of Kyma. If it is empty, the kyma field of plans is ignored, and only Lifecycle Manager can
+	// install Kyma.
 	KymaVersion string
-	// KymaInstaller installs Kyma. If it is empty, the Provisioner does.
+	// KymaInstaller is the system that installs Kyma. An empty value means the Provisioner.
 	KymaInstaller environment.KymaInstaller
-	// KymaVersionOnDemand reports whether orders may choose the version with the parameter kymaVersion.
+	// KymaVersionOnDemand reports whether orders may choose the version with the kymaVersion parameter.
 	KymaVersionOnDemand bool
-	// LifecycleManager reports whether Lifecycle Manager installs Kyma. If not, the field lifecycleManager of plans is ignored.
+	// LifecycleManager reports whether Lifecycle Manager installs Kyma. If not, the lifecycleManager field of plans is ignored.
 	LifecycleManager bool
 	// OnePerAccount lists the plans with a quota of one instance per global account. Plans that the catalog does
 	// not have are ignored, so that the same setting can be used with different catalogs.
 	OnePerAccount []string
 }
 
-// Catalog is the service with its plans. Reload replaces the whole content atomically; plans that were returned
-// before do not change. A Catalog is safe for concurrent use.
+// Catalog is the service with its plans. Reload replaces the whole content atomically; plans that were returned earlier do not
+// change. A Catalog is safe for concurrent use.
 type Catalog struct {
 	options Options
 	current atomic.Pointer[content]
 	// problem describes why the latest files could not be loaded. It is nil if they were loaded.
 	problem atomic.Pointer[Problem]
-	// required is the check of Require, or nil.
+	// required is the check that was passed to Require, or nil.
 	required func(plans []*Plan) error
 }
 
-// content is the immutable content of the files.
+// content is a catalog as loaded from the files. It is immutable.
 type content struct {
 	service   serviceFile
 	platforms platformsFile
@@ -92,8 +91,9 @@ func (c *Catalog) Reload(files fs.FS) error {
 	return err
 }
 
-// Require runs a check of another part of the service on the plans, and on the plans of each later reload: if the check fails, a reload
-// leaves the catalog unchanged. It must be called before the catalog is used, at most once.
+// Require runs a check on the current plans, and on the new plans at each later reload. If the check fails, the reload leaves the
+// catalog unchanged. Other parts of the service use it for their own rules. It must be called at most once, before the catalog is
+// used.
 func (c *Catalog) Require(check func(plans []*Plan) error) error {
 	c.required = check
 
@@ -140,7 +140,7 @@ func load(files fs.FS, options Options) (*content, error) {
 	return read, read.render(options)
 }
 
-// plan returns the plan with the ID, or false if there is none.
+// plan returns the plan with the given ID, or false if there is none.
 func (c *content) plan(planID string) (*Plan, bool) {
 	for _, plan := range c.plans {
 		if plan.ID == planID {
@@ -167,10 +167,11 @@ func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 	return nil, failure.New(failure.Invalid, "plan_id %q is not a plan of service %s", planID, current.service.Name)
 }
 
-// ByID returns the plan with the ID, even if it is not offered, or false if the catalog does not contain it.
+// ByID returns the plan with the given ID, even if it is not offered, or false if the catalog does not contain it.
 func (c *Catalog) ByID(planID string) (*Plan, bool) { return c.current.Load().plan(planID) }
 
-// Window returns the maintenance window of an instance. shoot is the window of its Shoot, or zero. Without a known window, the result is zero.
+// Window returns the maintenance window of an instance. shoot is the window of its Shoot, or zero. If no window is known, the
+// result is zero.
 func (c *Catalog) Window(instance fleet.Candidate, planID string, shoot fleet.WindowTimes) (fleet.Window, error) {
 	var (
 		current = c.current.Load()
@@ -224,14 +225,14 @@ func (c *Catalog) Offered() []string {
 	return names
 }
 
-// loader reads files and collects the errors.
+// loader reads the files of the catalog. It collects all errors in errs.
 type loader struct {
 	files     fs.FS
 	providers map[string]providerFile
 	errs      []error
 }
 
-// read decodes a YAML file.
+// read reads and decodes the named YAML file. It adds any error to errs.
 func (l *loader) read(name string, into any) {
 	content, err := fs.ReadFile(l.files, name)
 	if err != nil {
@@ -243,7 +244,7 @@ func (l *loader) read(name string, into any) {
 	l.decode(name, content, into)
 }
 
-// decode decodes YAML and adds any error to errs. Unknown fields are errors, to detect misspelled names.
+// decode decodes YAML and adds any error to errs. Unknown fields are errors, so that misspelled names are noticed.
 func (l *loader) decode(name string, content []byte, into any) {
 	if err := yaml.UnmarshalStrict(content, into); err != nil {
 		l.errs = append(l.errs, fmt.Errorf("%s: %w", name, err))

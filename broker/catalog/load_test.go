@@ -136,7 +136,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestMaintenanceWindowOfAPlan checks that the window in the file of a plan is that of its instances, whatever the Shoot has.
+// TestMaintenanceWindowOfAPlan checks that the maintenance window in a plan's file takes precedence over the window of an
+// instance's Shoot.
 func TestMaintenanceWindowOfAPlan(t *testing.T) {
 	t.Parallel()
 

@@ -11,9 +11,9 @@ import (
 type location struct {
 	offer    offer
 	provider providerFile
-	// region is the name of the region at the provider, such as eu-central-1.
+	// region is the provider's name for the region, such as eu-central-1.
 	region string
-	// euAccess comes from the platform region, not from the region of the provider.
+	// euAccess is the setting of the platform region, not of the provider's region.
 	euAccess bool
 }
 
@@ -50,8 +50,8 @@ func (p *Plan) locate(given parameters, platformRegion string, violations *Viola
 	return chosen
 }
 
-// chooseOffer returns the offer of the requested provider, else of the provider for the platform region, else the
-// first allowed offer. It adds a violation if the plan has no such offer or the platform region does not allow it.
+// chooseOffer returns the offer of the requested provider, or else of the platform region's provider, or else the first allowed
+// offer. It adds a violation if the plan has no such offer or the platform region does not allow it.
 func (p *Plan) chooseOffer(given, platformRegion string, violations *Violations) offer {
 	only := p.platforms.Regions[platformRegion].Only
 	allowed := slices.DeleteFunc(slices.Clone(p.Offers), func(offer offer) bool {

@@ -8,14 +8,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// modulesParameters is the value of the parameter modules.
+// modulesParameters is the value of the modules parameter.
 type modulesParameters struct {
 	Default *bool `json:"default"`
 	// List is nil if it was not sent. An empty list chooses no module.
 	List []moduleChoice `json:"list"`
 }
 
-// moduleChoice is an element of the list of modules.
+// moduleChoice is an entry of modulesParameters.List.
 type moduleChoice struct {
 	Name string `json:"name"`
 }
@@ -31,8 +31,8 @@ type offeredModule struct {
 	DependsOn []string
 }
 
-// offeredModules returns the modules for users, in the order of the plan: those of Lifecycle Manager if it is on, and otherwise
-// the components that users choose from.
+// offeredModules returns the modules that users can choose from, in the order of the plan: the modules of Lifecycle Manager if it
+// is on, and otherwise the modules in the kyma section.
 func (p *Plan) offeredModules() []offeredModule {
 	if p.LifecycleManager != nil {
 		return p.LifecycleManager.offered()
@@ -41,7 +41,7 @@ func (p *Plan) offeredModules() []offeredModule {
 	return p.Kyma.offered()
 }
 
-// changeModules sets the modules of an update in the cluster.
+// changeModules applies the modules parameter of an update to the cluster.
 func (p *Plan) changeModules(cluster *environment.Cluster, given modulesParameters, violations *Violations) {
 	if given.Default == nil && given.List == nil {
 		return
@@ -90,7 +90,7 @@ func (p *Plan) modules(given modulesParameters, violations *Violations) []string
 	return chosen
 }
 
-// completeModules adds the modules of the plan to the schema of the parameter modules.
+// completeModules adds the plan's modules to the schema of the modules parameter.
 func (p *Plan) completeModules() {
 	modules := p.offeredModules()
 	if len(modules) == 0 {
@@ -123,13 +123,14 @@ func (p *Plan) completeModules() {
 	name["enum"], name["_enumDisplayName"] = names, display
 }
 
-// title returns the name of the module for users.
+// title returns the module name that users see.
 func (m offeredModule) title() string { return cmp.Or(m.DisplayName, m.Name) }
 
 // bullets returns the bullet points that describe the plan to users.
 func (p *Plan) bullets() []string { return slices.Concat(p.Bullets, p.kymaBullets()) }
 
-// kymaBullets describes the installed Kyma to users, so that marketplaces promise exactly the Kyma that is installed.
+// kymaBullets returns bullet points that list the Kyma components and modules of the plan. They are generated, so that
+// marketplaces promise exactly the Kyma that is installed.
 func (p *Plan) kymaBullets() []string {
 	switch {
 	case p.LifecycleManager != nil:
@@ -141,7 +142,7 @@ func (p *Plan) kymaBullets() []string {
 	}
 }
 
-// moduleBullets describes modules to users.
+// moduleBullets returns a bullet point that lists the given modules, or nil if there are none.
 func (p *Plan) moduleBullets(offered []offeredModule) []string {
 	modules := []string{}
 
@@ -187,12 +188,12 @@ func (p *Plan) checkModules(errs *problems, place string, modules []offeredModul
 	}
 
 	for _, bullet := range p.moduleBullets(modules) {
-		errs.text(place+": the text about the modules for users, made from their names,", bullet)
+		errs.text(place+": the list of module names for users", bullet)
 	}
 }
 
-// checkModulesOf checks that the plan has all modules of the other plan, whose instances can be changed to it. A runtime keeps its
-// modules.
+// checkModulesOf checks that the plan has all modules of the other plan, whose instances can change to this plan. It must have
+// them, because a runtime keeps its modules when its plan changes.
 func (p *Plan) checkModulesOf(errs *problems, other *Plan) {
 	check := func(own, required []offeredModule) {
 		for _, module := range required {

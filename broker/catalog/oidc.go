@@ -7,16 +7,16 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// oidcParameters is the value of the parameter oidc. Users send either the fields themselves or a list with one object
-// that has the same fields.
+// oidcParameters is the value of the oidc parameter. Users send either the fields themselves or a list with one object that has
+// the same fields.
 type oidcParameters struct {
 	environment.OIDC
 
 	List []environment.OIDC `json:"list"`
 }
 
-// NewOIDC returns the default configuration for an issuer: user names come from the claim sub, without a prefix, and
-// groups from the claim groups. The signing algorithm RS256 has no effect: API servers accept all asymmetric ones.
+// NewOIDC returns the default configuration for an issuer: user names come from the sub claim, without a prefix, and groups come
+// from the groups claim. The signing algorithm RS256 has no effect, because API servers accept all asymmetric algorithms.
 func NewOIDC(issuerURL, clientID string) *environment.OIDC {
 	return &environment.OIDC{
 		IssuerURL: issuerURL, ClientID: clientID,

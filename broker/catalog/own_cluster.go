@@ -11,9 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// applyOwn returns the cluster that the tenant brings, with the given parameters. For an update, present is the
-// current cluster; for an order, it is nil. applyOwn rejects a kubeconfig that refers to files or programs, because
-// the broker would read or run them. Violations never quote the kubeconfig.
+// applyOwn returns the cluster that the tenant brings, with the given parameters. For an update, present is the current cluster;
+// for an order, it is nil. applyOwn rejects a kubeconfig with exec plugins or references to files, because the broker would run
+// the plugins and read the files. Violations never quote the kubeconfig.
 func (given parameters) applyOwn(present *environment.OwnCluster, violations *Violations) *environment.OwnCluster {
 	own := environment.OwnCluster{}
 	if present != nil {

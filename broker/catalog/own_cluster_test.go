@@ -69,8 +69,8 @@ func TestOwnClusterRejects(t *testing.T) {
 		"NotBase64": {"the kubeconfig is base64-encoded", json.RawMessage(`{"kubeconfig":"hush!","shootName":"s","shootDomain":"d"}`), "kubeconfig: must be valid base64"},
 		"Rubbish":   {"the content must be a kubeconfig", ownParameters("hush: [hush"), "it is not a kubeconfig"},
 		"Empty":     {"the kubeconfig must name a cluster", ownParameters("{}"), "its current context is missing or incomplete"},
-		"Program":   {"no programs of tenants run in the broker", ownParameters(kubeconfig("https://x", "{exec: {command: hush, apiVersion: client.authentication.k8s.io/v1}}")), "it refers to programs or files"},
-		"File":      {"no files of the broker are sent to a tenant's server", ownParameters(kubeconfig("https://x", "{tokenFile: /etc/hush}")), "it refers to programs or files"},
+		"Program":   {"no programs of tenants run in the broker", ownParameters(kubeconfig("https://x", "{exec: {command: hush, apiVersion: client.authentication.k8s.io/v1}}")), "it refers to exec plugins, auth providers or files"},
+		"File":      {"no files of the broker are sent to a tenant's server", ownParameters(kubeconfig("https://x", "{tokenFile: /etc/hush}")), "it refers to exec plugins, auth providers or files"},
 		"InClear":   {"credentials require TLS", ownParameters(kubeconfig("http://x", "{token: hush}")), "does not have the form https://"},
 		"Region":    {"the tenant's cluster has no region", json.RawMessage(`{"kubeconfig":"x","shootName":"s","shootDomain":"d","region":"r"}`), "region: the plan has no such parameter"},
 	}

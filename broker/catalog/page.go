@@ -116,7 +116,7 @@ func values(property map[string]any) string {
 	return "text"
 }
 
-// code formats a default value as code. It returns an empty string if there is none.
+// code formats a default value as code. It returns an empty string if there is no default.
 func code(value any) string {
 	if value == nil {
 		return ""

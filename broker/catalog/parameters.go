@@ -91,7 +91,7 @@ func setTo[Value any](field, given *Value) {
 	}
 }
 
-// purposes returns the purposes of Shoots that users may choose.
+// purposes returns the Shoot purposes that users may choose.
 func purposes() []string { return []string{"evaluation", "testing", "development", "production"} }
 
 // ownParameters returns the parameters that are valid for clusters that tenants bring.
@@ -167,11 +167,11 @@ func (p *Plan) completeChoices() {
 		region["description"], region["enum"] = "The part of the world where the cluster runs.", p.areaNames()
 	} else {
 		// The schema cannot contain the default, because it depends on the platform region.
-		region["description"] = "The region of the cluster. The default depends on the platform's region; without one it is " + p.Offers[0].DefaultRegion + "."
+		region["description"] = "The region of the cluster. A platform region can have its own default; otherwise, the default is " + p.Offers[0].DefaultRegion + "."
 		region["enum"], region["_enumDisplayName"] = regions, regionNames
 	}
 
-	// Only plans with a single provider have the parameter machineType.
+	// Only plans with a single provider have the machineType parameter.
 	machines, sizes := p.Offers[0].Machines, map[string]string{}
 	for _, name := range machines {
 		sizes[name] = name + " (" + standard.Machines[name] + ")"

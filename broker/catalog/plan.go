@@ -17,7 +17,7 @@ type Plan struct {
 	providers map[string]providerFile
 	platforms platformsFile
 	reserved  []string
-	// kubernetesVersion and oidc are the settings of new clusters.
+	// kubernetesVersion and oidc are settings for new clusters.
 	kubernetesVersion string
 	oidc              *environment.OIDC
 	offered           bool
@@ -50,9 +50,9 @@ func (p *Plan) Exclusive(account string) string {
 	return p.ID + ":" + account
 }
 
-// Skeleton returns the parameters that an order must contain, with a value of the right type for each: its default, else its first
-// permitted value, else the minimum of a number, false or an empty list or object. Texts get a placeholder in angle brackets, which
-// the user replaces. It is empty if an order needs no parameters.
+// Skeleton returns the parameters that an order must contain, each with a value of the right type: its default, or else its first
+// permitted value, or else the minimum of a number, false, or an empty list or object. A text gets a placeholder in angle
+// brackets, which the user replaces. The result is empty if an order needs no parameters.
 func (p *Plan) Skeleton() map[string]any {
 	values := map[string]any{}
 	properties, _ := p.create.bounds["properties"].(map[string]any)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Regions returns the regions of the providers in which the plan creates clusters, sorted. It is empty for plans whose clusters
-// the tenants bring.
+// Regions returns the names of the provider regions in which the plan creates clusters, sorted. The result is empty for plans
+// with OwnCluster, because tenants bring these clusters.
 func (p *Plan) Regions() []string {
 	names := map[string]bool{}
 
@@ -19,7 +19,7 @@ func (p *Plan) Regions() []string {
 			names[name] = true
 		}
 
-		// If the platform region limits the regions, these take precedence over the areas of the plan.
+		// In a plan with areas, the regions that a platform region allows take precedence over the requested area.
 		if p.byArea() {
 			for _, platform := range p.platforms.Regions {
 				for _, name := range platform.Only[offer.Provider] {
@@ -32,7 +32,7 @@ func (p *Plan) Regions() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Covers reports whether the plan creates clusters of the provider in a region of the provider.
+// Covers reports whether the plan creates clusters in the given region of the given provider.
 func (p *Plan) Covers(provider, region string) bool {
 	return !p.OwnCluster && slices.Contains(p.Regions(), region) &&
 		slices.ContainsFunc(p.Offers, func(offer offer) bool { return offer.Provider == provider })

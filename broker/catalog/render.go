@@ -15,14 +15,14 @@ import (
 // Platforms poll for the sum of the two; after that, they stop and report a failure.
 const pollMargin = time.Hour
 
-// publishedPlan is the plan of brokerapi with binding_rotatable, a field that brokerapi lacks.
+// publishedPlan is brokerapi's plan type, extended by binding_rotatable, a field that brokerapi lacks.
 type publishedPlan struct {
 	domain.ServicePlan
 
 	BindingRotatable bool `json:"binding_rotatable"`
 }
 
-// publishedService is the service of brokerapi, whose Plans are replaced by plans of type publishedPlan.
+// publishedService is brokerapi's service type with plans of type publishedPlan.
 type publishedService struct {
 	domain.Service
 
@@ -79,7 +79,7 @@ func (c *content) render(options Options) error {
 	return nil
 }
 
-// render returns the plan for platforms. All plans that support bindings have the same binding form.
+// render returns the plan as platforms see it. The binding form is the same for all plans.
 func (p *Plan) render(options Options, binding form) publishedPlan {
 	metadata := &domain.ServicePlanMetadata{DisplayName: p.DisplayName, Bullets: p.bullets()}
 	for _, cost := range p.Costs {

@@ -37,8 +37,8 @@ func (p *Plan) Resolve(instance environment.Instance) (environment.Instance, Vio
 	return resolved, nil
 }
 
-// resolveCluster sets the location and the cluster of the instance. It applies the defaults, then the parameters,
-// then the values that depend on both: the zones depend on the machine type, the surge on the number of zones.
+// resolveCluster sets the location and the cluster of the instance. It applies the defaults, then the parameters, then the values
+// that depend on both: the zones depend on the machine type, and the surge depends on the number of zones.
 func (p *Plan) resolveCluster(instance *environment.Instance, given parameters, violations *Violations) {
 	location := p.locate(given, instance.PlatformRegion, violations)
 	if len(*violations) > 0 {
@@ -108,8 +108,9 @@ func chooseZones(available []string, count int, instanceID string) []string {
 	return chosen
 }
 
-// runtimeName returns the name of the runtime: the parameter, else the platform's name of the instance, else the
-// first part of its ID. In the last two, characters that are not allowed are replaced with hyphens.
+// runtimeName returns the name of the runtime: the name parameter, or else the platform's name for the instance, or else the
+// first part of the instance ID, or else "runtime". In the platform's name and the ID, characters that are not allowed are
+// replaced with hyphens.
 func runtimeName(given string, instance environment.Instance) string {
 	if given != "" {
 		return given

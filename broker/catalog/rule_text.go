@@ -12,15 +12,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// namePattern equals the pattern of the parameter name in parameters.yaml.
+// namePattern equals the pattern of the name parameter in parameters.yaml.
 const namePattern = "^[a-zA-Z0-9-]*$"
 
 // versionPattern equals the pattern of the kymaVersion parameter in parameters.yaml.
 const versionPattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
-// ruleText describes a broken rule to users, as a clause that follows the name of the parameter. It replaces the texts of
-// the library, which contain schema keywords. The only values of the request that it quotes are numbers, because texts
-// may be secrets. Rules that no form contains get the text of the library.
+// ruleText describes a broken rule to users, as a clause that follows the name of the parameter. It replaces the texts of the
+// library, which contain schema keywords. The only values of the request that it quotes are numbers, because texts may be
+// secrets. Rules that do not occur in the catalog's schemas get the library's text.
 func ruleText(rule jsonschema.ErrorKind) string {
 	switch rule := rule.(type) {
 	case *kind.Type:

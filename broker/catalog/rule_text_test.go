@@ -40,7 +40,7 @@ func TestPatternsHaveTexts(t *testing.T) {
 	}
 }
 
-// patterns returns the values of all keywords "pattern" in a decoded YAML value.
+// patterns returns the values of all "pattern" keywords in a decoded YAML value.
 func patterns(value any) (found []string) {
 	switch value := value.(type) {
 	case map[string]any:

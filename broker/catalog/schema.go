@@ -14,7 +14,7 @@ import (
 // draft is the version of all schemas. Cloud Foundry supports only draft 4 and rejects catalogs with a later one.
 const draft = "http://json-schema.org/draft-04/schema#"
 
-// maxSchema is the maximum size of a schema that the protocol allows, in bytes.
+// maxSchema is the maximum schema size that the protocol allows, in bytes.
 const maxSchema = 64 * 1024
 
 // form consists of the schema of a request's parameters and the validator compiled from it. Platforms display the

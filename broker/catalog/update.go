@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Updated is the effect of the parameters of an update on an instance.
+// Updated is the effect of an update's parameters on an instance.
 type Updated struct {
 	Cluster environment.Cluster
 	// DeletionProtection is nil if the update does not change it.
@@ -24,7 +24,7 @@ type Updated struct {
 // Update returns the instance's cluster with the parameters of an update, within the bounds of the plan. To change the
 // plan, call Update of the new plan. The machine type is checked against the region, unless the region is empty.
 //
-// Create-only parameters may repeat their values. The error is of kind invalid and lists the violations.
+// The update may repeat the current values of create-only parameters. The error is of kind invalid and lists the violations.
 func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (Updated, error) {
 	changes, violations := p.withoutRepeated(instance, sent)
 
@@ -61,7 +61,7 @@ func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (Upda
 	return Updated{cluster, given.DeletionProtection, upgradeTime, changes}, nil
 }
 
-// upgradeTime returns UpgradeTime, or zero if it is absent.
+// upgradeTime parses UpgradeTime. It returns zero if the parameter is absent.
 func (given parameters) upgradeTime(violations *Violations) time.Time {
 	if given.UpgradeTime == "" {
 		return time.Time{}

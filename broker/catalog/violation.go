@@ -34,7 +34,7 @@ const (
 	ruleOffer       = "offer"       // not available in the plan or the region
 	ruleNetwork     = "network"     // not a usable address range
 	ruleOverlap     = "overlap"     // two address ranges overlap
-	ruleOIDC        = "oidc"        // the configuration of OpenID Connect is unusable or contradictory
+	ruleOIDC        = "oidc"        // the OpenID Connect configuration is unusable or contradictory
 	ruleModules     = "modules"     // the chosen modules are contradictory or incomplete
 	ruleKubeconfig  = "kubeconfig"  // the kubeconfig is unusable
 	ruleMore        = "more"        // stands for the violations that are not listed

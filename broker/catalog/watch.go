@@ -31,12 +31,12 @@ type Reload struct {
 	// Before and After are the entity tags of the catalog. They are equal if the files are invalid or have the same
 	// meaning.
 	Before, After string
-	// Problem is the error of invalid files, or empty.
+	// Problem says why the files are invalid, or is empty.
 	Problem string
 }
 
-// Part returns the part of the service that watches the files. It reloads them when two successive checks find the
-// same change, because a file may be incomplete at the first check.
+// Part returns the lifecycle.Part that watches the files. It reloads them when two successive checks find the same change,
+// because a file may be incomplete at the first check.
 func (w Watcher) Part() lifecycle.Part {
 	loaded := w.Catalog.current.Load().sum
 	last := loaded
@@ -82,13 +82,13 @@ func (w Watcher) Reload() Reload {
 	return Reload{Before: before, After: w.Catalog.Published().ETag}
 }
 
-// Problem is the error of invalid files and the time at which they were read.
+// Problem says why changed files could not be loaded, and when they were read.
 type Problem struct {
 	Text  string
 	Since time.Time
 }
 
-// Problem returns the error of the latest files, or nil if the catalog has their content. The result can differ
+// Problem returns why the latest files could not be loaded, or nil if the catalog has their content. The result can differ
 // between replicas, because each reads its own copy of the files.
 func (c *Catalog) Problem() *Problem { return c.problem.Load() }
 

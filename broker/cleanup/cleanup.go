@@ -33,14 +33,15 @@ const (
 	reasonDue = "steps were not completed"
 )
 
-// Cleaner starts cleanups and ends leftovers. It is stateless and safe for concurrent use. All fields are required.
+// Cleaner starts cleanups, and removes leftovers that operators confirm. It is stateless and safe for concurrent use. All fields are
+// required.
 type Cleaner struct {
-	// DB is the database of the stores. A leftover and its cleanup are written in one transaction.
+	// DB is the database that all stores use. A leftover and its cleanup are written in one transaction.
 	DB         *storage.DB
 	Leftovers  *leftovers.Store
 	Objects    *outsideobjects.Store
 	Operations *operations.Store
-	// Finished returns the stages that a cleanup of the steps skips.
+	// Finished returns the stages that a cleanup skips if it repeats the given steps.
 	Finished func(steps []string) []string
 	// Recorder writes each cleanup and each confirmation to the audit log.
 	Recorder *audit.Recorder
@@ -58,7 +59,7 @@ func (c Cleaner) Job(limit int) jobs.Job {
 	}
 }
 
-// due returns the leftovers that are due.
+// due returns an item for each leftover whose next cleanup is due.
 func (c Cleaner) due(ctx context.Context) (jobs.Due, error) {
 	var due jobs.Due
 
@@ -88,8 +89,9 @@ func (c Cleaner) cleanDue(ctx context.Context, id, reason string) (changed bool,
 	return changed && err == nil, failure.While(err, "cleaning up the leftover %s", id)
 }
 
-// Clean starts a cleanup of the leftover now, and returns the ID of the cleanup. If one is already running, Clean returns its ID.
-// The audit log and the timeline contain the reason. If there is no such leftover, the error is of kind NotFound.
+// Clean starts a cleanup of the leftover now, and returns the ID of the cleanup. If a cleanup is already running, Clean returns the
+// ID of that cleanup. The audit log and the timeline contain the reason. If there is no such leftover, the error is of kind
+// failure.NotFound.
 func (c Cleaner) Clean(ctx context.Context, id, reason string) (cleanupID string, err error) {
 	cleanupID, _, err = c.start(ctx, id, reason, false)
 
@@ -175,9 +177,9 @@ func (c Cleaner) accept(ctx context.Context, tx storage.Tx, leftover environment
 	})
 }
 
-// Confirm ends a leftover without a cleanup, because an operator knows that nothing is left. It returns the leftover with its
-// objects. The audit log records the reason, the steps and the objects. The error is of kind NotFound if there is no such
-// leftover, and of kind Conflict while a cleanup runs.
+// Confirm removes a leftover from the list without a cleanup, because an operator knows that nothing is left. It returns the leftover
+// with its objects. The audit log records the reason, the steps and the objects. The error is of kind failure.NotFound if there is no
+// such leftover, and of kind failure.Conflict while a cleanup runs.
 func (c Cleaner) Confirm(ctx context.Context, id, reason string) (
 	leftover environment.Leftover, objects []environment.OutsideObject, err error,
 ) {
@@ -213,7 +215,7 @@ func (c Cleaner) Confirm(ctx context.Context, id, reason string) (
 	return leftover, objects, err
 }
 
-// names returns the names of the objects for the audit log.
+// names describes each object by its system, kind and key, for the audit log.
 func names(objects []environment.OutsideObject) []string {
 	texts := make([]string, 0, len(objects))
 	for _, object := range objects {

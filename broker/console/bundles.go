@@ -103,8 +103,8 @@ func (c *console) bundle(r *http.Request) (result, error) {
 	return result{status: status, page: views.Page{Title: name, Section: bundlesPath, Body: views.BundlePage(shown)}}, nil
 }
 
-// statusOfBundles returns the status of a page. If the read failed, it also sets the problem, which the page shows in place of the
-// objects.
+// statusOfBundles returns the HTTP status of a page, given the error of reading its objects. If there is an error, it also sets
+// the problem, which the page shows in place of the objects.
 func statusOfBundles(err error, problem *string) int {
 	if err == nil {
 		return http.StatusOK
@@ -146,7 +146,7 @@ func shownDeployment(deployment v1alpha1.BundleDeployment) views.BundleDeploymen
 	return shown
 }
 
-// stateOfDeployment returns a state in one word, which views.Badge colors.
+// stateOfDeployment returns the state as one word, which views.Badge colors.
 func stateOfDeployment(shown views.BundleDeployment, observed bool, valid, installed, healthy *metav1.Condition) string {
 	is := func(condition *metav1.Condition, status metav1.ConditionStatus) bool {
 		return condition != nil && condition.Status == status

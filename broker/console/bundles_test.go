@@ -29,7 +29,7 @@ type lazyHub struct {
 	reader *bundleclient.Client
 }
 
-// hub returns the Bundles of the console, on a simulated API server.
+// hub returns Bundles for the console that read from a simulated API server.
 func (f *fixture) hub() console.Bundles { return &lazyHub{f: f} }
 
 func (h *lazyHub) start() *bundleclient.Client {
@@ -91,7 +91,7 @@ func (h *lazyHub) Deployment(ctx context.Context, name string) (v1alpha1.BundleD
 	return h.start().Deployment(ctx, name)
 }
 
-// deploy creates a BundleDeployment of the runtime with the conditions.
+// deploy creates a BundleDeployment with the given runtime and conditions.
 func (f *fixture) deploy(name, runtimeID string, conditions ...metav1.Condition) {
 	f.Helper()
 
@@ -168,7 +168,7 @@ func TestBundles(t *testing.T) {
 	}
 
 	one := f.page("/console/bundles/a-failed", http.StatusOK)
-	for _, want := range []string{"InstallFailed", "3: a-failed-0", "sha256:00", "There is no Bundle.", "/console/instances?search=runtime-1"} {
+	for _, want := range []string{"InstallFailed", "3: a-failed-0", "sha256:00", "There are no Bundles.", "/console/instances?search=runtime-1"} {
 		if !strings.Contains(one, want) {
 			t.Errorf("the page lacks %s", want)
 		}

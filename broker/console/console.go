@@ -21,9 +21,9 @@ import (
 type Options struct {
 	// API is the operator API, whose methods the console calls.
 	API *operator.API
-	// Live contains the dependencies of live updates. Without Position, there are no live updates.
+	// Live contains the dependencies of live updates. If Live.Position is nil, there are no live updates.
 	Live Live
-	// Bundles are the Bundles of the bundle provisioner. Nil means that the console has no page of them.
+	// Bundles reads the bundle provisioner's objects. Nil means that the console has no Bundles pages.
 	Bundles Bundles
 	// PublicURL is the URL of the broker for clients. If it is empty, commands on pages contain the host of the request.
 	PublicURL string
@@ -42,7 +42,7 @@ type console struct {
 	// instanceLists and operationLists share results among pages that refresh themselves.
 	instanceLists  shared[operatorapi.RuntimeList]
 	operationLists shared[operatorapi.OperationList]
-	// verifying is held during a verification of the audit log.
+	// verifying is locked during a verification of the audit log.
 	verifying sync.Mutex
 }
 
@@ -91,7 +91,6 @@ func New(options Options) http.Handler {
 
 const textNoPage = "This page does not exist."
 
-// routes returns all routes.
 func (c *console) routes() []route {
 	routes := []route{
 		{http.MethodGet, "/console", instancesEndpoint, redirect("/console/")},
@@ -187,7 +186,7 @@ func (c *console) handler(serve func(*http.Request) (result, error)) http.Handle
 			httpserver.NoteCause(r.Context(), refusal)
 			response = result{status: refusal.Status, page: views.Page{
 				Title: http.StatusText(refusal.Status),
-				Body:  views.Message(http.StatusText(refusal.Status), refusal.Description, "/console/", "Back to the start"),
+				Body:  views.Message(http.StatusText(refusal.Status), refusal.Description, "/console/", "Back to the overview"),
 			}}
 		}
 
@@ -215,7 +214,7 @@ func (c *console) handler(serve func(*http.Request) (result, error)) http.Handle
 // liveHeader marks requests that a page sends to refresh itself.
 const liveHeader = "X-Console-Live"
 
-// shell returns the data of the frame of a page.
+// shell returns the data for the page frame, with the navigation entries that the client may use.
 func (c *console) shell(r *http.Request) views.Shell {
 	shell := views.Shell{
 		User: auth.FromContext(r.Context()).Name, Theme: views.Theme(r), Version: c.version,
@@ -231,8 +230,8 @@ func (c *console) shell(r *http.Request) views.Shell {
 	return shell
 }
 
-// textOf returns the text of an error for the client.
+// textOf returns the error text that the client may see, shortened to maxText.
 func textOf(err error) string { return failure.Shorten(httpserver.RefusalOf(err).Description, maxText) }
 
-// maxText is the maximum number of characters of an error on a page.
+// maxText is the maximum length of an error text on a page, in characters.
 const maxText = 500

@@ -105,7 +105,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestFormKeepsFilters checks that the form of the list of instances contains each parameter of the list, except those of paging.
+// TestFormKeepsFilters checks that the form of the instance list contains each parameter of the list, except the paging
+// parameters.
 func TestFormKeepsFilters(t *testing.T) {
 	t.Parallel()
 
@@ -250,7 +251,7 @@ func TestInterventions(t *testing.T) {
 	}
 }
 
-// TestRoles checks that each page requires at least the role viewer.
+// TestRoles checks that each page requires at least the viewer role.
 func TestRoles(t *testing.T) {
 	f := newFixture(t)
 	f.instance("a", process.Succeeded)

@@ -161,7 +161,7 @@ func (f *fixture) engine() *process.Engine[environment.Data] {
 	return engine
 }
 
-// instance stores an instance and its creation in the state. Each one is a second younger than the one before.
+// instance stores an instance whose provisioning has the given state. Each instance is a second younger than the previous one.
 func (f *fixture) instance(id string, state process.State, changes ...func(*environment.Instance)) string {
 	f.Helper()
 	f.clock.SetTime(f.clock.Now().Add(time.Second))
@@ -219,7 +219,7 @@ func (f *fixture) instance(id string, state process.State, changes ...func(*envi
 	return "op-" + id
 }
 
-// do sends a request as a client with the roles.
+// do sends a request as a client with the given roles.
 func (f *fixture) do(method, path string, form url.Values, roles ...auth.Role) *httptest.ResponseRecorder {
 	f.Helper()
 
@@ -247,7 +247,7 @@ func (f *fixture) serve() string {
 	return server.URL
 }
 
-// page requests a page as a viewer, and fails the test unless the response has the status. It returns the HTML.
+// page requests a page as a viewer, and fails the test unless the response has the given status. It returns the HTML.
 func (f *fixture) page(path string, status int) string {
 	f.Helper()
 
@@ -296,7 +296,7 @@ func duplicates(matches [][]string) []string {
 	return found
 }
 
-// links returns the IDs of the instances to which rows of a page lead, in order.
+// links returns the IDs of the instances to which the rows of a page link, in order.
 func links(html string) []string {
 	ids := []string{}
 	for _, match := range regexp.MustCompile(`<tr data-href="/console/instances/([^"]*)"`).FindAllStringSubmatch(html, -1) {

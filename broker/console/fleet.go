@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The endpoints of orchestrations.
+// The operator API endpoints for orchestrations.
 const (
 	orchestrationsEndpoint = "GET /orchestrations"
 	orchestrationEndpoint  = "GET /orchestrations/{orchestration_id}"
@@ -24,10 +24,10 @@ const (
 	retryTargetsEndpoint   = "POST /orchestrations/{orchestration_id}/retry"
 )
 
-// targetsLength is the maximum number of targets on the page of an orchestration. The page has no second page of targets.
+// targetsLength is the maximum number of targets on an orchestration's page. The console does not show further targets.
 const targetsLength = 100
 
-// orchestrations shows a page of orchestrations. Its URL has the parameters of GET /orchestrations.
+// orchestrations shows a page of the orchestration list. Its URL takes the same parameters as GET /orchestrations.
 func (c *console) orchestrations(r *http.Request) (result, error) {
 	live := c.address(r, "", "")
 
@@ -159,7 +159,7 @@ func (c *console) systems(r *http.Request) (result, error) {
 	}}, nil
 }
 
-// catalog shows the plans.
+// catalog shows all plans, including plans that are not offered.
 func (c *console) catalog(*http.Request) (result, error) {
 	report := c.API.CatalogReport()
 	shown := views.Catalog{Catalog: report, Now: c.API.Clock.Now()}
@@ -174,7 +174,7 @@ func (c *console) catalog(*http.Request) (result, error) {
 	return result{page: views.Page{Title: "Catalog", Section: "/console/catalog", Body: views.CatalogPage(shown)}}, nil
 }
 
-// audit shows a page of the audit log. Its URL has the parameters of GET /audit.
+// audit shows a page of the audit log. Its URL takes the same parameters as GET /audit.
 func (c *console) audit(r *http.Request) (result, error) {
 	query, values, err := c.readQuery(r, auditEndpoint)
 	shown := views.Audit{Query: values, Now: c.API.Clock.Now()}

@@ -20,7 +20,7 @@ const (
 	operationsEndpoint = "GET /operations"
 )
 
-// instances shows a page of instances. Its URL has the parameters of GET /runtimes.
+// instances shows a page of the instance list. Its URL takes the same parameters as GET /runtimes.
 func (c *console) instances(r *http.Request) (result, error) {
 	live := c.address(r, "", "")
 
@@ -48,10 +48,10 @@ func (c *console) instances(r *http.Request) (result, error) {
 	}}, nil
 }
 
-// historyLength is the maximum number of operations on the page of an instance, which links to the list of all.
+// historyLength is the maximum number of operations on an instance's page. The page links to the list of all operations.
 const historyLength = 20
 
-// instance shows an instance.
+// instance shows an instance with its bindings and its newest operations.
 func (c *console) instance(r *http.Request) (result, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *console) instance(r *http.Request) (result, error) {
 	}}, nil
 }
 
-// indented returns a value as indented JSON, or an empty string if there is none.
+// indented returns the value as indented JSON, or an empty string if the value is nil.
 func indented(value any) string {
 	if value == nil {
 		return ""

@@ -12,12 +12,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 )
 
-// readQuery returns the query of a list, whose parameters have the names of the endpoint of the operator API. It drops empty
-// parameters, which forms send. It returns the other parameters even if the query is invalid, so that the page can show them.
+// readQuery returns the query of a list page. It accepts the query parameters of the operator API endpoint in like. It drops
+// empty parameters, because forms send empty fields. It returns the other parameters even if the query is invalid, so that the
+// page can show them.
 func (c *console) readQuery(r *http.Request, like string) (operatorserver.Query, url.Values, error) {
 	values := url.Values{}
 
-	for name, given := range r.URL.Query() { // without malformed parameters
+	for name, given := range r.URL.Query() { // Query drops malformed parameters
 		if len(given) > 0 && given[0] != "" {
 			values[name] = given
 		}
@@ -49,8 +50,8 @@ func pager(path string, values url.Values, page operatorapi.Page) views.Pager {
 	return links
 }
 
-// otherPage returns the URL of a list with the same filters and another parameter in place of the page. If the name is empty, it
-// returns the URL of the first page.
+// otherPage returns the URL of a list with the same filters, with the named parameter in place of those that select the page. If
+// name is empty, it returns the URL of the first page.
 func otherPage(path string, values url.Values, name, value string) string {
 	changed := maps.Clone(values)
 	changed.Del("cursor")
@@ -73,7 +74,7 @@ func problem(err error) (string, error) {
 	return "", err
 }
 
-// statusOf returns the status of a page with a problem in its query.
+// statusOf returns status 400 if there is a problem with the query, and otherwise 200.
 func statusOf(problem string) int {
 	if problem != "" {
 		return http.StatusBadRequest

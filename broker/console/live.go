@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// lookEvery is the interval at which a stream looks for changes while only few clients watch pages.
+	// lookEvery is the interval at which a stream looks for changes while few clients watch pages.
 	lookEvery = 250 * time.Millisecond
 	// refreshBudget is the number of page refreshes that a replica serves per second. With more viewers, each page refreshes less
 	// often.
 	refreshBudget = 20
 	// maxViewers is the maximum number of streams on a replica.
 	maxViewers = 1000
-	// heartbeatEvery is the interval of heartbeats. They keep proxies from closing a stream without changes.
+	// heartbeatEvery is the interval between heartbeats. They keep proxies from closing a stream without changes.
 	heartbeatEvery = 15 * time.Second
-	// readTimeout is the time limit of a check for changes.
+	// readTimeout is the time limit for a check for changes.
 	readTimeout = 10 * time.Second
 )
 
@@ -45,7 +45,7 @@ type Live struct {
 	Clock   clock.WithTicker
 }
 
-// shownParameter is the parameter of a stream's URL with the digest of the state that the page shows.
+// shownParameter is the query parameter of a stream's URL that contains the digest of the state that the page shows.
 const shownParameter = "shown"
 
 // address returns the URL of the stream that refreshes a page. topic is instance, operation or orchestration; if it is empty, the
@@ -69,7 +69,7 @@ func (c *console) address(r *http.Request, topic, id string) string {
 	return "/console/live?" + query.Encode()
 }
 
-// digest returns a short form of a state.
+// digest returns a short hash of a state.
 func digest(state string) string {
 	sum := sha256.Sum256([]byte(state))
 
@@ -85,9 +85,9 @@ func (v *viewers) interval() time.Duration {
 	return max(lookEvery, time.Duration(v.count.Load())*time.Second/refreshBudget)
 }
 
-// live serves a stream that sends an event whenever the watched instance, operation or orchestration has changed, or on any event if
-// the URL names none. The browser then requests its page again. The events have no content, so there is only one way to render a
-// page.
+// live serves a stream that sends an event whenever the watched instance, operation or orchestration has changed, or on any event
+// if the URL names no object. The browser then requests its page again. The events have no content, so there is only one way to
+// render a page.
 func (c *console) live(r *http.Request) (result, error) {
 	if c.Live.Position == nil {
 		return result{}, httpserver.Refuse(http.StatusNotFound, textNoPage)
@@ -97,7 +97,7 @@ func (c *console) live(r *http.Request) (result, error) {
 		c.viewers.count.Add(-1)
 
 		return result{}, &httpserver.Refusal{
-			Status: http.StatusServiceUnavailable, Description: "This replica serves the maximum number of live pages.", RetryAfter: heartbeatEvery,
+			Status: http.StatusServiceUnavailable, Description: "This replica already serves the maximum number of live pages.", RetryAfter: heartbeatEvery,
 		}
 	}
 
@@ -186,7 +186,6 @@ func (c *console) stateOf(query url.Values) func(context.Context) (string, error
 	}
 }
 
-// operationState identifies the state of an operation.
 func (c *console) operationState(ctx context.Context, id string) (string, error) {
 	record, err := c.API.Operations.Get(ctx, c.API.DB.Reader(), id)
 
@@ -194,8 +193,8 @@ func (c *console) operationState(ctx context.Context, id string) (string, error)
 }
 
 // orchestrationState identifies the state of an orchestration and of its targets. Upgrades of targets cause events, so the state
-// contains the position of the newest one. Targets that are canceled or left out before they start cause none, but change the
-// description of the orchestration, which counts them.
+// contains the position of the newest event. Targets that are canceled or left out before they start cause no events, but they
+// change the counts in the orchestration's description.
 func (c *console) orchestrationState(ctx context.Context, id string) (string, error) {
 	position := c.Live.Position()
 	found, err := c.API.Orchestrations.Get(ctx, c.API.DB.Reader(), id)

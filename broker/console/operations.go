@@ -14,14 +14,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 )
 
-// The endpoints of the interventions.
+// The operator API endpoints for interventions.
 const (
 	cancelEndpoint = "POST /operations/{operation_id}/cancel"
 	retryEndpoint  = "POST /operations/{operation_id}/retry"
 	skipEndpoint   = "POST /operations/{operation_id}/skip"
 )
 
-// operations shows a page of operations. Its URL has the parameters of GET /operations.
+// operations shows a page of the operation list. Its URL takes the same parameters as GET /operations.
 func (c *console) operations(r *http.Request) (result, error) {
 	live := c.address(r, "", "")
 
@@ -47,7 +47,6 @@ func (c *console) operations(r *http.Request) (result, error) {
 	}}, nil
 }
 
-// operation shows an operation.
 func (c *console) operation(r *http.Request) (result, error) {
 	id, err := operatorserver.Segment(r, "operation_id")
 	if err != nil {
@@ -57,7 +56,7 @@ func (c *console) operation(r *http.Request) (result, error) {
 	return c.showOperation(r, id, views.Operation{})
 }
 
-// showOperation shows an operation. shown contains the result of a rejected intervention, if any.
+// showOperation shows the page of an operation. shown contains the text and the reason of a rejected intervention, or is zero.
 func (c *console) showOperation(r *http.Request, id string, shown views.Operation) (result, error) {
 	live := c.address(r, "operation", id)
 
@@ -100,7 +99,7 @@ func (c *console) offer(r *http.Request, shown *views.Operation) {
 	shown.MaySkip = shown.MaySkip && c.may(r, skipEndpoint)
 }
 
-// steps returns the names of the steps of a kind of operation by stage. It omits steps that the configuration turns off.
+// steps returns the step names of the given operation kind, grouped by stage. It omits steps that the configuration turns off.
 func (c *console) steps(kind string) map[string][]string {
 	steps := map[string][]string{}
 
@@ -153,7 +152,7 @@ func (c *console) intervene(r *http.Request, do intervention) (result, error) {
 	return shown, failed
 }
 
-// readForm returns the fields of a form. The caller has limited the size of the body.
+// readForm returns the fields of the submitted form. The size of the request body has already been limited.
 func readForm(r *http.Request) (url.Values, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, &httpserver.Refusal{Status: http.StatusBadRequest, Description: "The form cannot be read.", Cause: err}

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 )
 
-// orderedName is the name of the instance in the commands.
+// orderedName is the instance name in the commands.
 const orderedName = "my-runtime"
 
 func orderPath(planID string) string { return "/console/catalog/" + url.PathEscape(planID) }
@@ -50,8 +50,8 @@ func (c *console) order(r *http.Request) (result, error) {
 	return result{page: views.Page{Title: "Order " + plan.Name, Section: "/console/catalog", Body: views.OrderPage(shown)}}, nil
 }
 
-// orderCommands returns commands that order an instance of the plan, one for each tool. required contains the parameters without
-// which the broker rejects an order.
+// orderCommands returns commands that order an instance of the plan, one for each tool. required contains the parameters that
+// every order must contain.
 func (c *console) orderCommands(r *http.Request, plan *catalog.Plan, required map[string]any) ([]views.OrderCommand, error) {
 	address, user := c.publicURL(r), "USER"
 	if client := auth.FromContext(r.Context()); client.Name != "" && client.Has(auth.RoleOSB) {
@@ -82,24 +82,24 @@ func (c *console) orderCommands(r *http.Request, plan *catalog.Plan, required ma
 
 	return []views.OrderCommand{
 		{
-			Tool: "ebctl", Text: "ebctl asks for the password, and shows the progress. The user needs the role osb.",
+			Tool: "ebctl", Text: "ebctl asks for the password and shows the progress. The user needs the osb role.",
 			Command: fmt.Sprintf("ebctl login %s --username %s\nebctl instance create %s --plan %s --wait%s",
 				quoted(address), quoted(user), orderedName, quoted(plan.Name), ebctlFlag),
 		},
 		{
-			Tool: "Cloud Foundry", Text: "The broker must be registered there.",
+			Tool: "Cloud Foundry", Text: "The broker must be registered in Cloud Foundry.",
 			Command: fmt.Sprintf("cf create-service %s %s %s%s", quoted(c.API.Catalog.ServiceName()), quoted(plan.Name), orderedName, cfFlag),
 		},
 		{
-			Tool: "curl", Text: "The same request as from a platform. curl asks for the password. Repeating the command orders no second instance, " +
-				"because it contains the ID of the instance. Reload this page for a new ID.",
+			Tool: "curl", Text: "This is the request that a platform sends. curl asks for the password. Repeating the command does not order a second instance, " +
+				"because the command contains the instance ID. Reload this page to get a new ID.",
 			Command: fmt.Sprintf("curl -sS -u %s -X PUT -H 'X-Broker-API-Version: 2.17' -H 'Content-Type: application/json' \\\n  %s \\\n  -d %s",
 				quoted(user), quoted(address+"/v2/service_instances/"+uuid.NewString()+"?accepts_incomplete=true"), quoted(strings.TrimSpace(body.String()))),
 		},
 	}, nil
 }
 
-// publicURL returns the URL of the broker without a slash at the end: PublicURL or, if that is empty, the address that the client has
+// publicURL returns the URL of the broker without a slash at the end: PublicURL or, if that is empty, the host that the client
 // requested.
 func (c *console) publicURL(r *http.Request) string {
 	if c.PublicURL != "" {
@@ -114,7 +114,7 @@ func (c *console) publicURL(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// quoted returns the text as one word of a POSIX shell.
+// quoted quotes the text, if necessary, so that a POSIX shell reads it as one word.
 func quoted(text string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@"
 

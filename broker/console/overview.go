@@ -20,12 +20,13 @@ import (
 )
 
 const (
-	// overviewLifetime is how long a replica shows the same numbers.
+	// overviewLifetime is how long a replica reuses the data of the overview.
 	overviewLifetime = 5 * time.Second
-	// poolLifetime is how long a replica shows the same numbers of cloud accounts, which it has to count in Gardener.
+	// poolLifetime is how long a replica reuses the counts of cloud accounts. It is longer, because counting them requires calls to
+	// Gardener.
 	poolLifetime = time.Minute
 	// failuresSince and maxFailures limit the failures that the overview groups: at most maxFailures failed operations that were
-	// accepted since then.
+	// accepted within failuresSince.
 	failuresSince = 24 * time.Hour
 	maxFailures   = 1000
 	maxGroups     = 8
@@ -39,8 +40,8 @@ type cached[Value any] struct {
 	until time.Time
 }
 
-// get returns the value. If the value is too old, get first calls read to renew it. Concurrent calls wait for that. Errors are not
-// kept.
+// get returns the value. If the value is older than lifetime, get first calls read to renew it. Concurrent calls wait for the new
+// value. Errors are not kept.
 func (c *cached[Value]) get(now time.Time, lifetime time.Duration, read func() (Value, error)) (Value, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -86,7 +87,7 @@ func (c *console) overview(r *http.Request) (result, error) {
 	return result{page: views.Page{Title: "Overview", Section: "/console/", Live: live, Body: views.OverviewPage(shown)}}, nil
 }
 
-// readOverview reads the numbers of the overview from the database. All its queries use indexes.
+// readOverview reads the data of the overview from the database. All its queries use indexes.
 func (c *console) readOverview(ctx context.Context, now time.Time) (views.Overview, error) {
 	var shown views.Overview
 

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// maxShared is the maximum number of results that a replica shares.
+// maxShared is the maximum number of entries in shared.results.
 const maxShared = 100
 
-// shared keeps results of lists, so that pages that refresh themselves after the same event cost as much as one. A result is valid until the next event.
-// It is safe for concurrent use.
+// shared keeps the results of list queries, so that many pages that refresh after the same event cause only one query. A result
+// is valid until the next event. shared is safe for concurrent use.
 type shared[Value any] struct {
 	mutex   sync.Mutex
 	results map[string]*sharedResult[Value]
 }
 
-// sharedResult is the result of a list at the position of an event.
+// sharedResult is the result of a list query. position is the position of the newest event before the query.
 type sharedResult[Value any] struct {
 	mutex    sync.Mutex
 	value    Value
@@ -23,8 +23,8 @@ type sharedResult[Value any] struct {
 	valid    bool
 }
 
-// get returns the result of read, or an earlier one with the same key if there has been no event since. Errors are not kept. Only requests that a page
-// has sent by itself share results: a user who reloads a page sees the newest state.
+// get returns the result of read, or an earlier one with the same key if there has been no event since. Errors are not kept. Only
+// automatic refreshes of a page share results. A user who reloads a page sees the newest state.
 func (s *shared[Value]) get(r *http.Request, key string, position func() int64, read func() (Value, error)) (Value, error) {
 	if r.Header.Get(liveHeader) == "" || position == nil {
 		return read()
@@ -32,7 +32,8 @@ func (s *shared[Value]) get(r *http.Request, key string, position func() int64, 
 
 	result := s.of(key)
 
-	// Requests with the same key wait for the first one. It ends in time, because all requests have the same time limit.
+	// Requests with the same key wait for the first one. They do not wait too long, because the first request has the same time
+	// limit.
 	result.mutex.Lock()
 	defer result.mutex.Unlock()
 
@@ -48,7 +49,8 @@ func (s *shared[Value]) get(r *http.Request, key string, position func() int64, 
 	return value, err
 }
 
-// of returns the result with the key. It first forgets all results if there would be more than maxShared.
+// of returns the result for the key, and adds it if it is missing. If there would then be more than maxShared results, it first
+// drops all results.
 func (s *shared[Value]) of(key string) *sharedResult[Value] {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// ControlPlane changes Secrets of the control plane.
+// ControlPlane changes Secrets in the control plane.
 type ControlPlane interface {
 	// RenewSecret replaces the kubeconfig in a Secret. If the Secret does not exist, the error is of kind failure.NotFound.
 	RenewSecret(ctx context.Context, ref lifecyclemanager.Ref, kubeconfig secret.String) error

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// scrapeTimeout bounds the query of a scrape.
+	// scrapeTimeout limits the database query of a scrape.
 	scrapeTimeout = 2 * time.Second
 	// expiringWithin is the remaining validity below which a kubeconfig counts as expiring.
 	expiringWithin = time.Hour
@@ -62,7 +62,7 @@ func NewChecks() *Results {
 	return checks
 }
 
-// count increments the series with the labels.
+// count increments the series with the given label values.
 func (r *Results) count(labels ...string) { r.counter.WithLabelValues(labels...).Inc() }
 
 // Describe implements prometheus.Collector.

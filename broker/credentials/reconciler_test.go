@@ -86,7 +86,7 @@ func newReconcilerFixture(t *testing.T, db *storage.DB) *reconcilerFixture {
 	return f
 }
 
-// cluster sets the record of the registration, as an operation does.
+// cluster changes the recorded registration, as an operation does.
 func (f *reconcilerFixture) cluster(state environment.OutsideState, credential environment.Credential) {
 	f.Helper()
 
@@ -97,7 +97,7 @@ func (f *reconcilerFixture) cluster(state environment.OutsideState, credential e
 	}
 }
 
-// credential returns the record of the registration.
+// credential returns the recorded registration.
 func (f *reconcilerFixture) credential() environment.OutsideObject {
 	f.Helper()
 
@@ -172,7 +172,7 @@ func (f *reconcilerFixture) SetObject(ctx context.Context, by process.Record, ob
 	return f.records.Set(ctx, by, object, f.clock.Now())
 }
 
-// send sends the Kyma configuration, as an operation of the kind does.
+// send sends the Kyma configuration, as an operation of the given kind does.
 func (f *reconcilerFixture) send(kind, version string) {
 	f.Helper()
 

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// claimID is the ID in package reports that lets only one replica start a search in each interval.
+	// claimID is the ID under which package reports ensures that only one replica starts a search in each interval.
 	claimID = "kubeconfigs"
 	// every is the interval between two searches for kubeconfigs that are due. batch and concurrency bound the load of a search.
 	every       = 10 * time.Second
@@ -51,11 +51,11 @@ type Access interface {
 type Holder interface {
 	// Title is the name of the system in messages, such as "Lifecycle Manager".
 	Title() string
-	// Limit is the maximum duration of a renewal that excludes operations of the instance. That is necessary if a late request could
-	// overwrite the request of an operation. 0 means that renewals exclude no operations.
+	// Limit is the maximum duration of a renewal that excludes operations of the instance. Renewals must exclude operations if a late
+	// request could overwrite the request of an operation. 0 means that they exclude none.
 	Limit() time.Duration
-	// Replace replaces the kubeconfig in the system. Before it creates a missing one, it calls restore; if restore fails, it
-	// returns that error. All calls after restore end within restoreTime.
+	// Replace replaces the kubeconfig in the system. Before it creates a missing kubeconfig, it calls restore; if restore fails,
+	// it returns that error. All calls after restore end within restoreTime.
 	Replace(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String,
 		restore func(context.Context) error) error
 }
@@ -77,13 +77,13 @@ type Renewer struct {
 	Log      logrus.FieldLogger
 }
 
-// Part returns the background work of the renewer.
+// Part returns the lifecycle.Part that calls Renew periodically.
 func (r Renewer) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "kubeconfig renewal", Every: every, Work: r.Renew, Clock: r.Clock, Log: r.Log}.Part()
 }
 
 // Renew renews at most batch kubeconfigs that are due, unless another replica has started a search in this interval. A failed renewal
-// is due again after retryAfter. Renew only returns errors of the database.
+// is due again after retryAfter. Renew returns only errors of the database.
 func (r Renewer) Renew(ctx context.Context) error {
 	now := r.Clock.Now()
 
@@ -118,7 +118,7 @@ func (r Renewer) Renew(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// renew reserves and renews one kubeconfig. It only returns errors of the database.
+// renew reserves and renews one kubeconfig. It returns only errors of the database.
 func (r Renewer) renew(ctx context.Context, holder Holder, object environment.OutsideObject) error {
 	now := r.Clock.Now()
 	renewal := outsideobjects.Renewal{Object: object, Now: now, RetryAt: now.Add(retryAfter)}
@@ -163,7 +163,7 @@ func (r Renewer) renew(ctx context.Context, holder Holder, object environment.Ou
 	}
 }
 
-// errRemoved fails a restoration while an operation removes the object.
+// errRemoved ends a restoration, because an operation is removing the object.
 var errRemoved = errors.New("an operation is removing the object")
 
 // restore reserves the object and stores the intent to restore it, so that an operation that removes the object waits for the
@@ -233,7 +233,7 @@ func (r Renewer) end(ctx context.Context, object environment.OutsideObject, titl
 	return err
 }
 
-// replace issues a kubeconfig and passes it to the system.
+// replace issues a kubeconfig and passes it to the holder.
 func (r Renewer) replace(ctx context.Context, holder Holder, object environment.OutsideObject, instance environment.Instance,
 	restore func(context.Context) error,
 ) (outsideobjects.Result, error) {
@@ -252,7 +252,7 @@ func (r Renewer) replace(ctx context.Context, holder Holder, object environment.
 // uncertainError is the error of a request that the system may still execute later.
 type uncertainError struct{ error }
 
-// Unwrap returns the classified error.
+// Unwrap returns the error of the request, which carries a failure.Kind.
 func (e *uncertainError) Unwrap() error { return e.error }
 
 // failed records a failed renewal. While the system may still execute the request, operations of the instance wait. If the replica is

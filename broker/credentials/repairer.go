@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// repairID is the ID in package reports that lets only one replica at a time check. Its report stores the progress of the
-	// pass.
+	// repairID is the ID under which package reports ensures that only one replica checks at a time. The report with this ID stores
+	// the progress of the current pass over all runtimes.
 	repairID = "service-manager"
 	// checkBatch is the maximum number of runtimes that are checked every repairEvery.
 	checkBatch  = 25
@@ -32,7 +32,7 @@ const (
 	// because it would check the same runtimes. claimMargin is additional time for storing the progress.
 	batchTimeout = 3 * time.Minute
 	claimMargin  = 30 * time.Second
-	// firstRetry is the pause before a failed check is retried. It doubles with each failure, up to the interval of the passes.
+	// firstRetry is the pause before a failed check is retried. It doubles with each failure, up to Repairer.Interval.
 	firstRetry = 5 * time.Minute
 	// maxRetries limits the number of stored retries. Other failed checks are repeated in the next pass.
 	maxRetries = 1000
@@ -63,13 +63,13 @@ type Repairer struct {
 	Log      logrus.FieldLogger
 }
 
-// pass is the stored progress.
+// pass is the stored progress of a pass over all runtimes.
 type pass struct {
 	// After is the ID of the last checked instance, or empty between two passes.
 	After string `json:"after,omitempty"`
 	// Began is when the newest pass started.
 	Began time.Time `json:"began,omitzero"`
-	// Retries are the failed checks to repeat, by instance.
+	// Retries are the failed checks to repeat, by instance ID.
 	Retries map[string]retry `json:"retries,omitempty"`
 }
 
@@ -79,7 +79,7 @@ type retry struct {
 	At       time.Time `json:"at"`
 }
 
-// Part returns the background work of the repairer. Without an interval, it does nothing.
+// Part returns the lifecycle.Part that calls Repair periodically. If Interval is 0, it does nothing.
 func (r Repairer) Part() lifecycle.Part {
 	if r.Interval == 0 {
 		return lifecycle.Part{Name: "credential repair", Run: func(ctx context.Context) error {

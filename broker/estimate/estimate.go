@@ -34,7 +34,7 @@ type History interface {
 	Durations(ctx context.Context) ([]instances.Duration, error)
 }
 
-// Steps returns the times of the steps of operations. operations.Store implements it.
+// Steps returns when the steps of operations started and ended. operations.Store implements it.
 type Steps interface {
 	StepTimes(ctx context.Context, ids []string) ([]operations.StepTime, error)
 }
@@ -42,7 +42,7 @@ type Steps interface {
 // key identifies operations of similar duration. An empty plan ID stands for all plans.
 type key struct{ kind, planID string }
 
-// Estimator makes forecasts for operations. A nil Estimator makes none. It is safe for concurrent use.
+// Estimator makes forecasts for operations. A nil Estimator makes no forecasts. It is safe for concurrent use.
 type Estimator struct {
 	history History
 	steps   Steps
@@ -54,7 +54,7 @@ type Estimator struct {
 // New returns an Estimator. It makes no forecasts until Refresh has succeeded.
 func New(history History, steps Steps) *Estimator { return &Estimator{history: history, steps: steps} }
 
-// Part returns the part of the service that calls Refresh periodically.
+// Part returns the lifecycle.Part that calls Refresh periodically.
 func (e *Estimator) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
 	return lifecycle.Periodic{Name: "durations of operations", Every: every, Work: e.Refresh, Clock: clock, Log: log}.Part()
 }
@@ -149,7 +149,7 @@ func (e *Estimator) Forecast(record process.Record, planID string, now time.Time
 	return forecast(e.pastOf(record.Kind, planID), record, now)
 }
 
-// Usual returns the median and the 95 % quantile of the durations of past operations of a kind, or 0 if there are none.
+// Usual returns the median and the 95th percentile of the durations of past operations of the given kind, or 0 if there are none.
 func (e *Estimator) Usual(kind string) (likely, late time.Duration) {
 	if e == nil {
 		return 0, 0

@@ -38,7 +38,7 @@ func NewPublisher(log Log, clock clock.WithTicker, line logrus.FieldLogger) *Pub
 	return &Publisher{log: log, clock: clock, line: line, grown: make(chan struct{})}
 }
 
-// Part returns the part of the service that calls Publish periodically.
+// Part returns the lifecycle.Part that calls Publish periodically.
 func (p *Publisher) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "events", Every: publishEvery, Work: p.Publish, Clock: p.clock, Log: p.line}.Part()
 }

@@ -46,7 +46,7 @@ type StreamOptions struct {
 	Limit int
 	// Uncounted calls a long-running function, and does not count its request as load while the function runs.
 	Uncounted func(wait func() error) error
-	// PublicURL becomes the source of the events.
+	// PublicURL is the broker's public URL, which CloudEvents contain as their source.
 	PublicURL string
 	Clock     clock.WithTicker
 	Log       logrus.FieldLogger
@@ -62,7 +62,7 @@ type Streams struct {
 // NewStreams returns Streams without clients.
 func NewStreams(options StreamOptions) *Streams { return &Streams{StreamOptions: options} }
 
-// Metric returns the number of streams, for a registry.
+// Metric returns a collector for the number of streams.
 func (s *Streams) Metric() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "environment_broker_event_streams",
@@ -70,7 +70,7 @@ func (s *Streams) Metric() prometheus.Collector {
 	}, func() float64 { return float64(s.active.Load()) })
 }
 
-// Check returns an error unless the log still contains all events after the position.
+// Check returns an error unless the log still contains all events after the given position.
 func Check(head eventlog.Head, after int64) error {
 	switch {
 	case after < head.Removed:

@@ -76,7 +76,7 @@ func (b *fixture) create(id, plan string) {
 	b.createIn(id, plan, process.Succeeded)
 }
 
-// createIn stores an instance of the plan and a provisioning that has ended in the state.
+// createIn stores an instance of the plan and a provisioning that has ended in the given state.
 func (b *fixture) createIn(id, plan string, state process.State) {
 	b.Helper()
 

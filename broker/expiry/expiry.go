@@ -1,6 +1,6 @@
 // Package expiry expires instances of plans with a limited lifetime: it removes the runtime but keeps the instance
 // until the platform deletes it. Periods configures the plans. Expirer expires single instances for operators, and its
-// job all instances that are due.
+// job expires all instances that are due.
 //
 // An expired instance stays expired: no update or resumption restores its runtime. Expiring an instance is idempotent,
 // so any number of replicas can search for due instances at the same time. A failed suspension is retried every hour
@@ -78,7 +78,7 @@ func (p Periods) Check() error {
 
 // Expirer marks instances as expired and removes their runtimes. It is stateless and safe for concurrent use.
 type Expirer struct {
-	// DB is the database of the stores. An instance and its suspension are written in one transaction.
+	// DB is the database that all stores use. An instance and its suspension are written in one transaction.
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
@@ -95,9 +95,9 @@ type Expirer struct {
 // called again, it returns the running suspension, or accepts a new one if the last one failed. The audit log and
 // the timeline of the suspension contain the reason.
 //
-// Errors are errors of the database, or of package failure: NotFound if the instance does not exist, Invalid if its
-// plan is not in Periods, Conflict if the instance is being deleted, if its deletion failed, or if a concurrent request
-// was faster.
+// Apart from errors of the database, the error is of kind failure.NotFound if the instance does not exist,
+// failure.Invalid if its plan is not in Periods, and failure.Conflict if the instance is being deleted, if its deletion
+// failed, or if a concurrent request was faster.
 func (e Expirer) Expire(ctx context.Context, instanceID, reason string) (string, error) {
 	var done outcome
 
@@ -216,7 +216,7 @@ func (e Expirer) suspend(ctx context.Context, tx storage.Tx, instance environmen
 	return suspension.ID, e.Operations.Accept(ctx, tx, suspension)
 }
 
-// expired returns the instance marked as expired. An instance that already was expired keeps the time of its expiry.
+// expired returns the instance marked as expired. An instance that had already expired keeps the time of its expiry.
 func expired(instance environment.Instance, now time.Time) environment.Instance {
 	now = storage.At(now).Time
 

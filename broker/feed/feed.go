@@ -76,7 +76,7 @@ type Feed struct {
 	alive atomic.Bool
 	// ignoreStored is true after the Provisioner has rejected the stored cursor. Only Run uses it.
 	ignoreStored bool
-	// kind is the result of Kind.
+	// kind is the provisionerclient.Kind that Kind returns.
 	kind atomic.Int32
 }
 

@@ -7,7 +7,7 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// dailyCheck is the interval of checks whether a daily job is due.
+	// dailyCheck is the interval between two checks of whether a daily job is due.
 	dailyCheck = time.Minute
 	// dailyWindow is how late a daily job may start. If no replica runs within the window, the job is skipped until the next day,
 	// because operators chose a time that suits users.
@@ -33,7 +33,7 @@ func (j Job) DailyText() string {
 	return time.Time{}.Add(*j.Daily).Format("15:04")
 }
 
-// checkEvery returns the interval of checks whether the job is due.
+// checkEvery returns the interval between two checks of whether the job is due.
 func (j Job) checkEvery() time.Duration {
 	if j.Daily != nil {
 		return dailyCheck

@@ -19,7 +19,7 @@ type Job struct {
 	Daily *time.Duration
 	// Limit is the number of items that a run may change without confirmation. Zero means no limit.
 	Limit int
-	// Reason is the reason in timelines and the audit log for changes by background runs.
+	// Reason is the reason for changes by background runs, in timelines and in the audit log.
 	Reason string
 	// Protection describes, in one sentence for operators, the effect of a run on instances that are protected from deletion.
 	Protection string
@@ -39,7 +39,7 @@ type Item struct {
 	ID string
 	// InstanceID is the instance that the change affects, or empty.
 	InstanceID string
-	// Do changes the item. It reports whether it has changed anything, because a concurrent request may have been faster.
+	// Do changes the item. changed is false if there was nothing to change, for example because a concurrent request was faster.
 	Do func(ctx context.Context, reason string) (changed bool, err error)
 }
 
@@ -64,13 +64,13 @@ type Result struct {
 	Failed    int `json:"failed"`
 	// Held reports that more items than the limit were due, so that the run changed nothing.
 	Held bool `json:"held,omitempty"`
-	// Errors are the first different errors of the run, for operators. An error of items begins with the ID of the first item that has
-	// it, and the number of further ones.
+	// Errors are the first distinct errors of the run, for operators. The text of an item's error begins with the ID of the first item
+	// that has this error, and the number of further items.
 	Errors []string `json:"errors,omitempty"`
 	// IDs are the first items that were due. They are not stored.
 	IDs []string `json:"-"`
 	// Protected is the number of due items whose instances are protected from deletion, and ProtectedIDs are the first of them.
-	// Protection is the text of the job about them. Only dry runs have these fields. They are not stored.
+	// Protection is Job.Protection. These three fields are set only by dry runs, and are not stored.
 	Protected    int      `json:"-"`
 	ProtectedIDs []string `json:"-"`
 	Protection   string   `json:"-"`

@@ -39,7 +39,7 @@ func (m *Metrics) ran(job Job, result Result) {
 	m.items.WithLabelValues(job.Name, "failed").Add(float64(result.Failed))
 }
 
-// results is a prometheus.Collector for the newest results. While the database is down, the metrics are absent.
+// results is a prometheus.Collector that exposes the newest result of each job. While the database is down, the metrics are absent.
 type results struct{ runner Runner }
 
 func dueMetric() *prometheus.Desc {

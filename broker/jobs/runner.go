@@ -51,7 +51,7 @@ type Runner struct {
 // Order is an operator's request to run a job.
 type Order struct {
 	Name string
-	// DryRun only returns the due items.
+	// DryRun makes the run return the due items without changing them.
 	DryRun bool
 	// Confirm is the number of items that the run may change even if it exceeds the limit.
 	Confirm int
@@ -59,7 +59,7 @@ type Order struct {
 	By      string
 }
 
-// Parts returns a background part for each job.
+// Parts returns a lifecycle.Part for each job, which calls TakeTurn periodically.
 func (r Runner) Parts() []lifecycle.Part {
 	parts := make([]lifecycle.Part, 0, len(r.Jobs))
 
@@ -91,8 +91,8 @@ func (r Runner) TakeTurn(ctx context.Context, job Job) error {
 }
 
 // Run runs a job for an operator. A dry run changes nothing: it returns the due items, and which of them belong to protected
-// instances. The error is of kind NotFound if there is no such job, and of kind Conflict if more items than the limit are due and
-// the order does not confirm them. Errors of items are in the result.
+// instances. The error is of kind failure.NotFound if there is no such job, and of kind failure.Conflict if more items than the limit
+// are due and the order does not confirm them. Errors of items are in the result.
 func (r Runner) Run(ctx context.Context, order Order) (Result, error) {
 	at := slices.IndexFunc(r.Jobs, func(job Job) bool { return job.Name == order.Name })
 	if at < 0 {
@@ -236,18 +236,18 @@ func (r Runner) do(ctx context.Context, job Job, due Due, reason string, result 
 	}
 }
 
-// failures are the first shownErrors different errors of items, in the order of the items.
+// failures are the first shownErrors distinct errors of items, in the order of the items.
 type failures []itemFailure
 
 // itemFailure is an error of one or more items.
 type itemFailure struct {
 	text string
-	// first is the ID of the first item with the error. items is the number of items with it.
+	// first is the ID of the first item with this error. items is the number of items with this error.
 	first string
 	items int
 }
 
-// add adds the error of an item.
+// add counts the error of an item. Errors with the same text share an itemFailure.
 func (f *failures) add(item Item, err error) {
 	text := failure.Of(err).Text
 

@@ -42,7 +42,7 @@ type ControlPlane struct {
 	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
-// Check returns an error unless the kubeconfig can be read and names an https address. It makes no call.
+// Check returns an error unless the kubeconfig can be read and contains an allowed address (see checkAddress). It makes no call.
 func (c *ControlPlane) Check() error {
 	_, _, err := c.client()
 
@@ -103,8 +103,8 @@ func (c *ControlPlane) list(ctx context.Context, kind, selector string, into any
 	return err
 }
 
-// get reads a path and decodes the response. It returns false if the object does not exist. Errors never quote the response,
-// because it can contain secrets.
+// get sends a GET request and decodes the response. It returns false if the object does not exist. Errors never quote the
+// response, because it can contain secrets.
 func (c *ControlPlane) get(ctx context.Context, path string, query url.Values, into any) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -126,7 +126,7 @@ func (c *ControlPlane) get(ctx context.Context, path string, query url.Values, i
 
 	response, err := client.Do(request)
 	if err != nil {
-		if ferr, ok := errors.AsType[*failure.Error](err); ok { // of the circuit breaker
+		if ferr, ok := errors.AsType[*failure.Error](err); ok { // from the circuit breaker
 			return false, ferr
 		}
 
@@ -174,7 +174,7 @@ func (c *ControlPlane) connect() (*http.Client, *url.URL, error) {
 	return client, address, nil
 }
 
-// decode reads the response of the API server.
+// decode decodes a response of the API server. It returns false if the status is 404.
 func decode(response *http.Response, into any) (bool, error) {
 	switch {
 	case response.StatusCode == http.StatusNotFound:

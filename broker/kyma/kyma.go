@@ -12,7 +12,7 @@ import (
 type Kyma struct {
 	// Catalog contains the plans, which can change while the broker runs.
 	Catalog *catalog.Catalog
-	// Version is the default version.
+	// Version is the default version of Kyma.
 	Version string
 	// VersionsNamespace and VersionsName identify the ConfigMap in the control plane with the versions of accounts. An empty name
 	// means that all accounts get the default version.
@@ -27,7 +27,7 @@ type Kyma struct {
 // version that is already set, and changes nothing if Lifecycle Manager installs Kyma. Errors carry a failure.Kind.
 func (k Kyma) Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error) {
 	wanted := instance.Request.Cluster.Kyma
-	if wanted == nil || wanted.InstalledBy(environment.InstallerLifecycleManager) { // Lifecycle Manager has no version to choose
+	if wanted == nil || wanted.InstalledBy(environment.InstallerLifecycleManager) { // Lifecycle Manager needs no version
 		return wanted, nil
 	}
 

@@ -133,7 +133,7 @@ func newKyma(t *testing.T, served *controlPlane) kyma.Kyma {
 	}
 }
 
-// ordered returns an instance of plan preview with the module eventing.
+// ordered returns an instance of the preview plan with the eventing module.
 func ordered() environment.Instance {
 	return environment.Instance{
 		PlanID: "5cb3d976-b85c-42ea-a636-79cadda109a9", PlanName: "preview", SubAccountID: "sub", GlobalAccountID: "global",

@@ -44,8 +44,8 @@ func (k Kyma) Objects(ctx context.Context, instance environment.Instance) (lifec
 	return lifecyclemanager.ObjectsOf(instance, settings, k.ControlPlane.Namespace, k.ShootDomain)
 }
 
-// template returns the template in the configuration of the plan, or "" if there is none. If there is a default version of Kyma,
-// which is the version for the Reconciler, template reads the configuration for this version.
+// template returns the Kyma template in the plan's configuration in the control plane, or "" if there is none. If a default version
+// of Kyma is set, which is the version for the Reconciler, it reads the configuration for this version.
 func (k Kyma) template(ctx context.Context, plan string) (string, error) {
 	text, name, err := k.planConfiguration(ctx, plan, k.Version)
 	if err != nil || name == "" {

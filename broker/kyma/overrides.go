@@ -17,8 +17,8 @@ const labelComponent = "component"
 // installation or there is no control plane, Overrides changes nothing.
 //
 // Secrets with the label runtime-override=true come first, then ConfigMaps with the labels overrides-version-VERSION=true and
-// overrides-plan-PLAN=true, each sorted by name. The label component limits the values to a component. A later value replaces an
-// earlier one with the same key, and all of them replace values of the plan. Values of Secrets are treated as secret.
+// overrides-plan-PLAN=true, each sorted by name. The component label limits the values to one component. A later value replaces an
+// earlier one with the same key, and all of them replace values of the plan. Values from Secrets are treated as secret.
 func (k Kyma) Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error) {
 	present := instance.Request.Cluster.Kyma
 	if k.ControlPlane == nil || present == nil || present.Installation == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// planConfiguration is the part of a plan's configuration in the control plane that the broker uses. It has the form of the Kyma
-// Environment Broker, whose other fields are ignored.
+// planConfiguration is the part of a plan's configuration in the control plane that the broker uses. The format is that of Kyma
+// Environment Broker; its other fields are ignored.
 type planConfiguration struct {
 	AdditionalComponents []struct {
 		Name      string `json:"name"`
@@ -52,7 +52,7 @@ func parseComponents(text string, anySource bool) ([]environment.KymaComponent, 
 	return components, nil
 }
 
-// isPinned reports whether the form of a source meets the Provisioner's requirements. The Provisioner checks the details.
+// isPinned reports whether a source is an https URL with a digest, as the Provisioner requires. The Provisioner checks the details.
 func isPinned(source string) bool {
 	return strings.HasPrefix(source, "https://") && strings.Contains(source, "#sha256=")
 }

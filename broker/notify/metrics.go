@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/notifications"
 )
 
-// scrapeTimeout bounds the query of a scrape.
+// scrapeTimeout limits the database query of a scrape.
 const scrapeTimeout = 2 * time.Second
 
 // Metrics is a prometheus.Collector that reports the number of undelivered messages, and counts messages by the result of their
@@ -23,13 +23,13 @@ type Metrics struct {
 	counts *prometheus.CounterVec
 }
 
-// The values of the label result.
+// The values of the result label.
 const (
 	resultDelivered = "delivered"
 	resultGivenUp   = "given up"
 )
 
-// NewMetrics returns the metrics of the messages.
+// NewMetrics returns a collector that reads the undelivered messages from store.
 func NewMetrics(store *notifications.Store, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{store: store, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_notifications_total",

@@ -36,7 +36,7 @@ const (
 	stopTimeout = 2 * time.Second
 )
 
-// errLeaseLost ends a pass because another replica delivers.
+// errLeaseLost makes Deliver stop, because another replica has the lease.
 var errLeaseLost = errors.New("another replica delivers the notifications")
 
 // Store stores the messages. notifications.Store implements it.
@@ -60,7 +60,7 @@ type Log interface {
 type Options struct {
 	Store  Store
 	Events Log
-	// Send sends a message. It takes at most Timeout. Errors of kind Transient are retried.
+	// Send sends a message. It takes at most Timeout. After an error of kind failure.Transient, the message is sent again.
 	Send    func(ctx context.Context, message notification.Message) error
 	Timeout time.Duration
 	// Calls is the maximum number of concurrent calls.
@@ -86,7 +86,7 @@ func New(options Options) *Delivery {
 	return &Delivery{Options: options, owner: uuid.NewString()}
 }
 
-// Part returns the part of the service that calls Deliver periodically. When it stops, it gives the lease back.
+// Part returns the lifecycle.Part that calls Deliver periodically. When it stops, it returns the lease.
 func (d *Delivery) Part() lifecycle.Part {
 	periodic := lifecycle.Periodic{Name: "notifications", Every: checkEvery, Work: d.Deliver, Clock: d.Clock, Log: d.Log}.Part()
 
@@ -119,7 +119,8 @@ func (d *Delivery) Deliver(ctx context.Context) error {
 	}
 }
 
-// pass sends due messages. It reports whether there is nothing left to do now. If the lease is lost, it returns errLeaseLost.
+// pass turns a batch of events into messages and sends a batch of due messages. done means that nothing is left to do now. If the lease
+// is lost, pass returns errLeaseLost.
 func (d *Delivery) pass(ctx context.Context) (done bool, err error) {
 	if err := d.hold(ctx); err != nil {
 		return false, err
@@ -222,7 +223,7 @@ func (d *Delivery) one(ctx context.Context, message notifications.Pending) error
 	if problem != nil {
 		d.Log.WithError(problem).WithFields(logrus.Fields{
 			logging.OperationID: message.EventID, logging.InstanceID: message.InstanceID, logging.Attempt: message.Attempts,
-		}).Warnf("notifications: customers are not informed (%s): gave up sending the message", message.Action)
+		}).Warnf("notifications: gave up sending the message; customers are not informed (%s)", message.Action)
 	}
 
 	return nil

@@ -97,7 +97,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return f
 }
 
-// replica returns a replica that delivers through the store and the function.
+// replica returns a replica that uses the given store and send function.
 func (f *fixture) replica(through notify.Store, send func(context.Context, notification.Message) error) *notify.Delivery {
 	return notify.New(notify.Options{
 		Store: through, Events: f.events, Send: send, Timeout: timeout, Calls: 4, Metrics: f.metrics, Clock: f.clock, Log: f.logger,

@@ -13,8 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
-// accounts implements operatorserver.Accounts. In the broker, the row of an instance is deleted together with the instance. Besides
-// operations and audit log entries, which both services have, only records of objects in other systems and events can remain.
+// accounts implements operatorserver.Accounts. In the broker, the row of an instance is deleted together with the instance.
+// Besides operations and audit log entries, which package operatorserver erases, only events and records of objects in other
+// systems can remain.
 type accounts struct {
 	instances *instances.Store
 	leftovers *leftovers.Store

@@ -31,7 +31,7 @@ func (b *bench) erase(id string) operatorapi.Erasure {
 	return read[operatorapi.Erasure](b, b.want("an erasure", b.do("admin", "POST", "/accounts/"+id+"/erase"), http.StatusOK))
 }
 
-// wantConflict fails the test unless the erasure is rejected with the description.
+// wantConflict fails the test unless the erasure is rejected with the given description.
 func (b *bench) wantConflict(id, description string) {
 	b.Helper()
 

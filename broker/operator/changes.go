@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// readChange returns the body of a request to change an instance, and the ID of the instance in the path, which it also adds to the
-// log entry. shape shows a valid body. It is the description of the error if the body is invalid.
+// readChange returns the body of a request to change an instance, and the instance ID in the path. It also adds the ID to the log
+// entry of the request. shape is the error text for an invalid body. It should show a valid body.
 func readChange[Body any](r *http.Request, shape string) (id string, body Body, err error) {
 	if id, err = operatorserver.Segment(r, "instance_id"); err != nil {
 		return "", body, err
@@ -46,8 +46,8 @@ func (a *API) locked(ctx context.Context, id string, work func(tx storage.Tx) er
 	return err
 }
 
-// changeInstance changes an instance in a transaction that also records the entry, with the difference. If change returns an equal instance,
-// changeInstance stores and records nothing.
+// changeInstance changes an instance. The same transaction records the entry in the audit log, with the fields that have changed.
+// If change returns an equal instance, changeInstance stores and records nothing.
 func (a *API) changeInstance(ctx context.Context, id string, entry auditlog.Entry,
 	store func(context.Context, storage.Tx, environment.Instance) error,
 	change func(environment.Instance) (environment.Instance, error),

@@ -24,12 +24,12 @@ type AccountPool interface {
 	Overview(ctx context.Context) ([]accountpool.Status, error)
 	// Free makes a dirty account free if allow returns nil. It returns the status before the change.
 	Free(ctx context.Context, name string, allow func(accountpool.Status) error) (accountpool.Status, error)
-	// Cleanups returns the records of the dirty accounts by name. Clean calls the cleanup hook for an account.
+	// Cleanups returns the cleanup records of the dirty accounts, by account name. Clean calls the cleanup hook for an account.
 	Cleanups(ctx context.Context) (map[string]accountpool.Cleanup, error)
 	Clean(ctx context.Context, name, reason string) (accountpool.Cleanup, error)
 }
 
-// ListCloudAccounts returns the accounts of the pool. Dirty ones have the record of their cleanup.
+// ListCloudAccounts returns the accounts of the pool. Dirty accounts include their cleanup records.
 func (a *API) ListCloudAccounts(r *http.Request) (httpserver.Response, error) {
 	if a.Pool == nil {
 		return httpserver.Response{}, operatorserver.Conflict(textNoPool)
@@ -110,7 +110,7 @@ func (a *API) justifiedAccount(r *http.Request) (name string, wanted operatorapi
 	return name, wanted, err
 }
 
-// ReleaseCloudAccount makes a dirty account free. The entry in the audit log is written before the label changes.
+// ReleaseCloudAccount makes a dirty account free. It writes the audit log entry before it changes the label of the account.
 func (a *API) ReleaseCloudAccount(r *http.Request) (httpserver.Response, error) {
 	name, wanted, err := a.justifiedAccount(r)
 	line := a.Log.WithFields(logrus.Fields{

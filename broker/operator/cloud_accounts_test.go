@@ -22,7 +22,7 @@ type fakeAccountPool struct {
 	status accountpool.Status
 	freed  []string
 	err    error
-	// cleaned are the accounts about which the hook was asked, with the reasons.
+	// cleaned contains the accounts for which the hook was called, with the reasons.
 	cleaned []string
 }
 

@@ -24,7 +24,7 @@ const (
 	textRenewal       = `The body is invalid. Send {"reason": "…"} or {"dryRun": true} as JSON.`
 	textNoCredentials = "No other system has a kubeconfig of the runtime."
 
-	// maxCredentials is the maximum number of kubeconfigs of an instance. A system has at most one.
+	// maxCredentials limits how many kubeconfigs of an instance are read. Each system has at most one.
 	maxCredentials = 10
 )
 
@@ -52,7 +52,7 @@ func (a *API) ListCredentials(r *http.Request, query operatorserver.Query) (http
 	return httpserver.OK(list), nil
 }
 
-// credentialAt returns the credential at the position of a cursor.
+// credentialAt returns the system and the instance ID in the position of a cursor.
 func credentialAt(position string) environment.OutsideObject {
 	system, instanceID, _ := strings.Cut(position, "/")
 
@@ -66,7 +66,8 @@ func shownCredential(object environment.OutsideObject) operatorapi.Credential {
 	}
 }
 
-// RenewCredentials makes the renewals of an instance due immediately. It logs requests and errors, but no successful dry runs.
+// RenewCredentials makes the renewals of an instance due immediately. Requests and errors are logged; successful dry runs are
+// not.
 func (a *API) RenewCredentials(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {

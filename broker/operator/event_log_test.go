@@ -23,7 +23,7 @@ func (b *bench) publish() {
 	}
 }
 
-// eventTexts returns type and instance of each event.
+// eventTexts returns the type and the instance of each event.
 func eventTexts(events []operatorapi.CloudEvent) []string {
 	texts := []string{}
 	for _, event := range events {

@@ -55,7 +55,7 @@ func (a *API) ListEvents(r *http.Request, query operatorserver.Query) (httpserve
 	return a.EventStreams.Response(r.Context(), filter, after)
 }
 
-// listEvents returns a page of events. With a negative position, the page starts with the oldest event.
+// listEvents returns a page of events. If after is negative, the page starts with the oldest event.
 func (a *API) listEvents(ctx context.Context, filter eventlog.Filter, after int64, size int) (httpserver.Response, error) {
 	head, err := a.EventLog.Head(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (a *API) listEvents(ctx context.Context, filter eventlog.Filter, after int6
 	return httpserver.OK(list), nil
 }
 
-// eventTypes parses a comma-separated list of types. The prefix of CloudEvents is optional.
+// eventTypes parses a comma-separated list of event types, with or without events.TypePrefix.
 func eventTypes(text string) ([]eventlog.Type, error) {
 	if text == "" {
 		return nil, nil
@@ -110,7 +110,8 @@ func eventTypes(text string) ([]eventlog.Type, error) {
 	return types, nil
 }
 
-// position parses a position. It is -1 if the text is empty.
+// position parses the position of an event. It returns -1 if the text is empty. name is the parameter or header that an error
+// names.
 func position(name, text string) (int64, error) {
 	if text == "" {
 		return -1, nil
@@ -124,7 +125,7 @@ func position(name, text string) (int64, error) {
 	return given, nil
 }
 
-// acceptsEvents reports whether the client requests a stream.
+// acceptsEvents reports whether the client accepts a stream of events.
 func acceptsEvents(header http.Header) bool {
 	for _, accepted := range header.Values("Accept") {
 		for each := range strings.SplitSeq(accepted, ",") {

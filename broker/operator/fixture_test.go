@@ -48,7 +48,7 @@ import (
 
 const identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
 
-// fakeKubeconfigs implements Kubeconfigs with the function make, and counts the calls.
+// fakeKubeconfigs implements Kubeconfigs with its make function, and counts the calls.
 type fakeKubeconfigs struct {
 	calls int
 	make  func(instance environment.Instance) (secret.String, error)
@@ -214,7 +214,7 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 	return b
 }
 
-// streams returns the streams of the events.
+// streams returns the event streams.
 func (b *bench) streams() *events.Streams {
 	return events.NewStreams(events.StreamOptions{
 		Reader: b.eventLog, Publisher: events.NewPublisher(b.eventLog, clock.RealClock{}, logging.Discard()), Limit: 9,
@@ -286,7 +286,7 @@ func (b *bench) exchange(request *http.Request) reply {
 	return got
 }
 
-// want fails the test unless the response has the status.
+// want fails the test unless the response has the given status.
 func (b *bench) want(reason string, got reply, status int) reply {
 	b.Helper()
 
@@ -355,7 +355,7 @@ func (b *bench) instance(id string, state process.State, changes ...func(*enviro
 	return b.operation(id, environment.KindProvision, state)
 }
 
-// operation stores an operation of the kind on an instance, in the given state, and returns its ID.
+// operation stores an operation on an instance, with the given kind and state, and returns its ID.
 func (b *bench) operation(instanceID, kind string, state process.State, changes ...func(*process.Progress)) string {
 	b.Helper()
 

@@ -41,7 +41,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
-// kubeconfigPath is the path of the kubeconfigs for users in openapi.yaml.
+// kubeconfigPath is the path in openapi.yaml at which users get their kubeconfigs.
 const kubeconfigPath = "/kubeconfig/{instance_id}"
 
 const textNoInstance = "The instance does not exist."
@@ -77,7 +77,7 @@ type Options struct {
 	Events *instanceevents.Store
 	// EventLog stores the events of all instances, operations and orchestrations.
 	EventLog *eventlog.Store
-	// EventStreams serves the events as streams. PublicURL becomes the source of the events.
+	// EventStreams serves the events as streams. PublicURL is the source attribute of the events.
 	EventStreams *events.Streams
 	PublicURL    string
 	// Webhooks stores the receivers of events. SendWebhook sends a message to one of them.
@@ -113,7 +113,7 @@ type Options struct {
 	Engine   *process.Engine[environment.Data]
 	Expirer  Expirer
 	Upgrader Upgrader
-	// UpgradeSteps returns the names of the steps that an upgrade of the kind runs for the instance, in order.
+	// UpgradeSteps returns the names of the steps that an upgrade of the given kind runs for the instance, in order.
 	UpgradeSteps func(kind string, instance environment.Instance) []string
 	Shoots       ShootAdopter
 	Cleaner      Cleaner
@@ -129,7 +129,7 @@ type Options struct {
 	Wake func()
 	// Processes describes the processes of all kinds of operations.
 	Processes []process.Description
-	// Stages maps the kinds of operations to their stages, in order.
+	// Stages maps each operation kind to its stages, in order.
 	Stages map[string][]string
 	// Systems are the upstream systems. Their state is that of this replica, because each replica has separate
 	// circuit breakers.
@@ -139,7 +139,7 @@ type Options struct {
 	RangesLeftOpen func() bool
 	// Estimator predicts the end of operations. Nil means no predictions.
 	Estimator *estimate.Estimator
-	// UserText returns the description of an operation in last_operation. Nil means that operations have none.
+	// UserText returns the description of an operation in last_operation. Nil means that the API does not show it.
 	UserText func(record process.Record, forecast process.Forecast, now time.Time) string
 	// Quotas provides the quotas and their usage.
 	Quotas quota.Checker
@@ -152,8 +152,8 @@ type Options struct {
 	Catalog *catalog.Catalog
 }
 
-// API implements the broker's routes in openapi.yaml. The console also calls the methods without a request. These check no roles, so
-// the caller must. API is safe for concurrent use.
+// API implements the broker's routes in openapi.yaml. The console also calls the methods that take no *http.Request. These
+// methods do not check roles, so the caller must. API is safe for concurrent use.
 type API struct {
 	Options
 	*operatorserver.API
@@ -225,8 +225,8 @@ func (a *API) CatalogReport() operatorapi.Catalog {
 	return shown
 }
 
-// planOf returns the plan of an instance, or an empty string if the instance is gone or cannot be read. The forecast then considers all
-// plans.
+// planOf returns the plan ID of an instance, or an empty string if the instance is gone or cannot be read. The forecast then
+// considers all plans.
 func (o *Options) planOf(ctx context.Context, instanceID string) string {
 	found, err := o.Instances.Summaries(ctx, []string{instanceID})
 	if err != nil {

@@ -31,8 +31,8 @@ func (named) Run(_ context.Context, operation process.Operation[environment.Data
 	return operation, 0, nil
 }
 
-// engineOn returns an engine that is never started. It knows the kinds of the stored operations, and allows
-// operators to skip the step Probe.
+// engineOn returns an engine that is never started. It knows the kinds of the stored operations, and allows operators to skip the
+// Probe step.
 func engineOn(t *testing.T, store process.Store) *process.Engine[environment.Data] {
 	t.Helper()
 

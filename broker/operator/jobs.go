@@ -42,7 +42,8 @@ func (a *API) ListJobs(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(list), nil
 }
 
-// RunJob runs a job now, or shows the due items. It logs runs and errors, but no successful dry runs.
+// RunJob runs a job now or, for a dry run, returns the items that are due. Runs and errors are logged; successful dry runs are
+// not.
 func (a *API) RunJob(r *http.Request) (httpserver.Response, error) {
 	var wanted operatorapi.JobOrder
 

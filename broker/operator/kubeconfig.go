@@ -119,7 +119,7 @@ func expiry(kubeconfig secret.String) time.Time {
 	return time.Time{}
 }
 
-// GetKubeconfig returns the kubeconfig of UserKubeconfig. It contains no secrets. The request
+// GetKubeconfig responds with the kubeconfig that UserKubeconfig returns. The kubeconfig contains no secrets. The request
 // therefore needs no credentials by default, and scripts of other websites may read the response.
 func (a *API) GetKubeconfig(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
@@ -141,8 +141,8 @@ func (a *API) GetKubeconfig(r *http.Request) (httpserver.Response, error) {
 	}}, nil
 }
 
-// UserKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. All of its contents come from the database, so it calls no other
-// system. Its errors do not reveal whether the instance exists.
+// UserKubeconfig returns a kubeconfig with which users log in at the OIDC issuer. All of its content comes from the database, so
+// no other system is called. Its errors do not reveal whether the instance exists.
 func (o *Options) UserKubeconfig(ctx context.Context, instanceID string) ([]byte, error) {
 	instance, err := o.reachable(ctx, instanceID)
 
@@ -172,8 +172,8 @@ func (o *Options) UserKubeconfig(ctx context.Context, instanceID string) ([]byte
 	return content, nil
 }
 
-// userKubeconfig returns a kubeconfig with one context, named after the runtime. kubectl gets the token of the user
-// from kubelogin, its plugin oidc-login. If there is no issuer, the kubeconfig contains no user.
+// userKubeconfig returns a kubeconfig with one context, named after the runtime. kubectl gets the user's token from its
+// oidc-login plugin, kubelogin. If there is no issuer, the kubeconfig contains no user.
 func userKubeconfig(instance environment.Instance, endpoint environment.Endpoint, oidc environment.OIDC) kubeconfigv1.Config {
 	const user = "oidc"
 

@@ -49,7 +49,7 @@ func (a *API) LabelInstance(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(operatorapi.InstanceLabels{InstanceID: id, Labels: stored}), nil
 }
 
-// checkLabels rejects an empty change, and labels that no instance can have.
+// checkLabels rejects an empty change and labels with an invalid name or value.
 func checkLabels(wanted operatorapi.LabelChange) error {
 	if len(wanted.Set)+len(wanted.Remove) == 0 {
 		return operatorserver.Invalid(textNoLabels)

@@ -30,12 +30,12 @@ const (
 type Cleaner interface {
 	// Clean starts a cleanup, or returns the running one.
 	Clean(ctx context.Context, leftoverID, reason string) (cleanupID string, err error)
-	// Confirm ends a leftover without a cleanup, and returns it with its objects.
+	// Confirm removes a leftover from the list without a cleanup. It returns the leftover with its objects.
 	Confirm(ctx context.Context, leftoverID, reason string) (environment.Leftover, []environment.OutsideObject, error)
 }
 
-// listLeftovers returns a page of leftovers, newest first. It rejects the parameters of the list of runtimes that leftovers do not
-// have, such as state, labels and sort.
+// listLeftovers returns a page of leftovers, newest first. It rejects parameters of the runtime list that do not apply to
+// leftovers, such as state, labels and sort.
 func (a *API) listLeftovers(ctx context.Context, query operatorserver.Query, filter instances.Filter) (operatorapi.RuntimeList, error) {
 	for _, name := range append(columnFilters(), "state", "labels", "protected", "search", "anywhere", "sort") {
 		if query.Get(name) != "" {
@@ -120,7 +120,7 @@ func (a *API) CleanLeftover(r *http.Request) (httpserver.Response, error) {
 	})
 }
 
-// ConfirmLeftover ends a leftover after an operator has confirmed that nothing is left.
+// ConfirmLeftover removes a leftover from the list after an operator has confirmed that nothing is left.
 func (a *API) ConfirmLeftover(r *http.Request) (httpserver.Response, error) {
 	return a.changeLeftover(r, "confirmed", func(ctx context.Context, id, why string) (httpserver.Response, error) {
 		leftover, found, err := a.Cleaner.Confirm(ctx, id, why)

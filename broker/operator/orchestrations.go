@@ -28,10 +28,10 @@ import (
 )
 
 const (
-	// retryPath is the path in openapi.yaml that also accepts forms, like Kyma Environment Broker.
+	// retryPath is the only path in openapi.yaml that also accepts forms, for compatibility with Kyma Environment Broker.
 	retryPath = "/orchestrations/{orchestration_id}/retry"
 
-	textOrchestration      = `The body is invalid. Send {"targets": {"include": [{"target": "all"}]}} as JSON, with the fields of /openapi.yaml.`
+	textOrchestration      = `The body is invalid. Send {"targets": {"include": [{"target": "all"}]}} as JSON. See /openapi.yaml for all fields.`
 	textOrchestrationRetry = `The body is invalid. Send {"operationIDs": ["…"], "immediate": false} as JSON, or a form with the fields operation-id and immediate. All are optional.`
 )
 
@@ -314,7 +314,7 @@ func changeOrchestration(r *http.Request, change func(ctx context.Context, id st
 	return httpserver.OK(operatorapi.AcceptedOrchestration{OrchestrationID: id}), change(r.Context(), id)
 }
 
-// StopOrchestration cancels an orchestration and logs this.
+// StopOrchestration cancels an orchestration and logs the result.
 func (a *API) StopOrchestration(ctx context.Context, id string) error {
 	err := a.Orchestrator.Cancel(ctx, id)
 	a.logOrchestration(ctx, id, "cancel orchestration", err)
@@ -322,7 +322,7 @@ func (a *API) StopOrchestration(ctx context.Context, id string) error {
 	return err
 }
 
-// HoldOrchestration pauses an orchestration and logs this.
+// HoldOrchestration pauses an orchestration and logs the result.
 func (a *API) HoldOrchestration(ctx context.Context, id string) error {
 	err := a.Orchestrator.Pause(ctx, id)
 	a.logOrchestration(ctx, id, "pause orchestration", err)
@@ -330,7 +330,7 @@ func (a *API) HoldOrchestration(ctx context.Context, id string) error {
 	return err
 }
 
-// ContinueOrchestration continues an orchestration that is paused or gated, and logs this.
+// ContinueOrchestration continues an orchestration that is paused or gated, and logs the result.
 func (a *API) ContinueOrchestration(ctx context.Context, id string) error {
 	err := a.Orchestrator.Resume(ctx, id)
 	a.logOrchestration(ctx, id, "resume orchestration", err)
@@ -355,7 +355,8 @@ func (a *API) RetryOrchestration(r *http.Request) (httpserver.Response, error) {
 	return httpserver.Response{Status: http.StatusAccepted, Body: retried}, err
 }
 
-// RetryTargets retries failed operations of an orchestration: those with the IDs, or all if there are no IDs. It logs this.
+// RetryTargets retries the failed operations of an orchestration with the wanted IDs, or all failed operations if there are no
+// IDs. It logs the result.
 func (a *API) RetryTargets(ctx context.Context, id string, wanted operatorapi.OrchestrationRetry) (operatorapi.OrchestrationRetried, error) {
 	retried, err := a.Orchestrator.Retry(ctx, id, orchestration.Retry{OperationIDs: wanted.OperationIDs, Immediate: wanted.Immediate})
 	a.logOrchestration(ctx, id, "retry "+english.Plural(len(retried.Targets), "operation", "")+" of orchestration", err)

@@ -27,7 +27,7 @@ const (
 	textExcluded       = "The regions or tenants of platform %s exclude the instance, whose region is %s and whose account is %s."
 )
 
-// ListPlatforms returns the configured platforms of this replica.
+// ListPlatforms returns the platforms in this replica's configuration.
 func (a *API) ListPlatforms(*http.Request) (httpserver.Response, error) {
 	list := operatorapi.PlatformList{Data: []operatorapi.Platform{}}
 
@@ -58,7 +58,7 @@ func (a *API) GrantPlatform(r *http.Request) (httpserver.Response, error) {
 	})
 }
 
-// RevokePlatform stops sharing an instance with a platform. The platform need not be configured any more.
+// RevokePlatform stops sharing an instance with a platform. The platform may have been removed from the configuration.
 func (a *API) RevokePlatform(r *http.Request) (httpserver.Response, error) {
 	return a.changePlatforms(r, auditlog.ActionRevoke, func(instance environment.Instance, name string) (environment.Instance, error) {
 		if name == instance.Platform {
@@ -97,7 +97,7 @@ func without(names []string, name string) []string {
 	return left
 }
 
-// platforms returns the current platforms.
+// platforms returns the current platforms, which are empty if none are configured.
 func (a *API) platforms() auth.Platforms {
 	if a.Platforms == nil {
 		return auth.Platforms{}

@@ -55,7 +55,8 @@ func (a *API) setProtection(r *http.Request, action string, protected bool) (htt
 	return httpserver.OK(operatorapi.InstanceProtection{InstanceID: changed.ID, DeletionProtection: changed.DeletionProtection}), nil
 }
 
-// withProtection returns the instance with the deletion protection.
+// withProtection returns the instance with the given deletion protection. If the stored parameters contain the parameter, they
+// are updated.
 func withProtection(instance environment.Instance, protected bool) (environment.Instance, error) {
 	update := environment.UnchangedUpdate(instance)
 	update.DeletionProtection = &protected

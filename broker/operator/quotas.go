@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 )
 
-// ListQuotas returns the quotas with their fullest groups.
+// ListQuotas returns the quotas, each with the groups that use the most of it.
 func (a *API) ListQuotas(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
 	statuses, err := a.Quotas.List(r.Context(), quota.Filter{
 		Name: query.Get("name"), GlobalAccountID: query.Get("account"), SubAccountID: query.Get("subaccount"), Size: query.Page.Size,

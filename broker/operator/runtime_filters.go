@@ -27,7 +27,7 @@ const (
 	kymaFilter           = "kyma_version"
 )
 
-// columnFilters returns the parameters that addColumns and versionsOf read. Lists of leftovers do not have them.
+// columnFilters returns the parameters that addColumns and versionsOf read. Lists of leftovers do not accept these parameters.
 func columnFilters() []string {
 	return []string{
 		"provider", "shoot", "runtime", "subscription_account", "shared_with", "maintenance_version", kindFilter, "expired", "expires_before", "since", "until",
@@ -35,7 +35,8 @@ func columnFilters() []string {
 	}
 }
 
-// runtimeFilter returns the filter of a query without the conditions of addState and versionsOf, which lists of leftovers do not have.
+// runtimeFilter returns the filter of a query. It leaves out the conditions of addState and versionsOf, which do not apply to
+// lists of leftovers.
 func runtimeFilter(query operatorserver.Query) (instances.Filter, error) {
 	filter := instances.Filter{
 		InstanceID:      query.Get("instance_id"),
@@ -78,7 +79,7 @@ func runtimeFilter(query operatorserver.Query) (instances.Filter, error) {
 	return filter, err
 }
 
-// sortOf returns the order of the query.
+// sortOf returns the sort order that the query requests. The default is newest first.
 func sortOf(query operatorserver.Query) (instances.Sort, error) {
 	wanted := instances.Sort(cmp.Or(query.Get("sort"), string(instances.Newest)))
 	if sorts := instances.Sorts(); !slices.Contains(sorts, wanted) {
@@ -88,7 +89,7 @@ func sortOf(query operatorserver.Query) (instances.Sort, error) {
 	return wanted, nil
 }
 
-// joined returns the orders, separated by commas.
+// joined returns the names of the sort orders, separated by commas.
 func joined(sorts []instances.Sort) string {
 	names := make([]string, 0, len(sorts))
 	for _, each := range sorts {
@@ -98,7 +99,8 @@ func joined(sorts []instances.Sort) string {
 	return strings.Join(names, ", ")
 }
 
-// addState restricts the filter to the state of the query, if it has one. It keeps a restriction to suspended instances.
+// addState restricts the filter to the state in the query, if there is one. It keeps an existing restriction to suspended
+// instances.
 func addState(query operatorserver.Query, filter instances.Filter) (instances.Filter, error) {
 	state := query.Get("state")
 	if state == "" {
@@ -117,7 +119,7 @@ func addState(query operatorserver.Query, filter instances.Filter) (instances.Fi
 	return filter, err
 }
 
-// addColumns adds the parameters of columnFilters to the filter, except versions. An error describes an invalid value.
+// addColumns adds the parameters of columnFilters to the filter, except versions. The error describes the first invalid value.
 func addColumns(query operatorserver.Query, filter *instances.Filter) error {
 	filter.Provider, filter.RuntimeID = query.Get("provider"), query.Get("runtime")
 	filter.SubscriptionAccountID, filter.MaintenanceVersion = query.Get("subscription_account"), query.Get("maintenance_version")

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// versionBatch is the number of instances that are decrypted at once. maxDecrypted is the maximum number per request: a search for a
-	// version that no instance has then takes a fraction of a second.
+	// versionBatch is the number of instances that are decrypted at once. maxDecrypted is the maximum number of decrypted instances
+	// per request. With this limit, a search for a version that no instance has takes only a fraction of a second.
 	versionBatch = 100
 	maxDecrypted = 2000
 )
 
-// versionFilter selects instances by versions. Empty versions select all.
+// versionFilter selects instances by their versions. An empty version matches all instances.
 type versionFilter struct{ kubernetes, kyma string }
 
-// versionsOf returns the filter of the query by versions. It rejects a total and numbered pages, for which all requests would have to
-// be decrypted.
+// versionsOf returns the version filter of the query. It rejects a query for a total or a numbered page, because all requests
+// would have to be decrypted.
 func versionsOf(query operatorserver.Query) (versionFilter, error) {
 	wanted := versionFilter{query.Get(kubernetesFilter), query.Get(kymaFilter)}
 
@@ -32,9 +32,9 @@ func versionsOf(query operatorserver.Query) (versionFilter, error) {
 	return wanted, nil
 }
 
-// listByVersion returns a page of the runtimes that the filter selects and that have the versions. Because versions are in the
-// encrypted requests, it decrypts the selected instances until the page is full, but at most maxDecrypted. A page with a cursor can
-// therefore have few entries, or none. A request that cannot be decrypted matches no version.
+// listByVersion returns a page of the runtimes that the filter selects and that have the wanted versions. Because the versions
+// are part of the encrypted requests, it decrypts the selected instances until the page is full, but at most maxDecrypted. A page
+// with a cursor can therefore have few entries, or none. A request that cannot be decrypted matches no version.
 func (a *API) listByVersion(ctx context.Context, page operatorserver.Page, filter instances.Filter, wanted versionFilter) (operatorapi.RuntimeList, error) {
 	list := operatorapi.RuntimeList{Data: []operatorapi.Runtime{}}
 	filter.Limit = versionBatch + 1
@@ -101,7 +101,7 @@ func (a *API) addVersions(ctx context.Context, shown []operatorapi.Runtime) erro
 	return err
 }
 
-// clusters returns the orders of the instances by ID, without those that cannot be decrypted.
+// clusters returns the ordered cluster configurations by instance ID. It omits instances whose requests cannot be decrypted.
 func (a *API) clusters(ctx context.Context, ids []string) (map[string]environment.Cluster, error) {
 	complete, _, err := a.Instances.GetAll(ctx, a.DB.Reader(), ids)
 	ordered := make(map[string]environment.Cluster, len(complete))

@@ -51,7 +51,7 @@ func stateRules() operatorserver.StateRules {
 // StateOf returns the state of a runtime from its newest operation.
 func StateOf(newest process.Record) string { return string(stateRules().Of(newest)) }
 
-// RuntimeStates returns the states of the runtimes of instances.
+// RuntimeStates returns the names of all states that StateOf can return.
 func RuntimeStates() []string {
 	rules := stateRules()
 
@@ -63,7 +63,7 @@ func RuntimeStates() []string {
 	return names
 }
 
-// inState restricts the filter to runtimes in the state. If the state is unknown, the error lists the valid states.
+// inState restricts the filter to runtimes in the given state. If the state is unknown, the error lists the valid states.
 func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances.Filter, error) {
 	rule, err := stateRules().Find(state)
 	if err != nil {
@@ -148,7 +148,8 @@ func (a *API) RuntimeList(ctx context.Context, query operatorserver.Query) (oper
 	return list, err
 }
 
-// listedAs returns an instance with the fields of the runtime by which lists are sorted, for a cursor.
+// listedAs converts a runtime back to an instance, for the cursor of the next page. It copies only the fields by which lists are
+// sorted.
 func listedAs(shown operatorapi.Runtime) environment.Instance {
 	return environment.Instance{
 		ID: shown.InstanceID, Name: shown.Name, PlanName: shown.ServicePlanName, Region: shown.Region, GlobalAccountID: shown.GlobalAccountID,
@@ -156,7 +157,7 @@ func listedAs(shown operatorapi.Runtime) environment.Instance {
 	}
 }
 
-// addLabels sets the labels of the runtimes.
+// addLabels reads the labels of the runtimes and sets them.
 func (a *API) addLabels(ctx context.Context, shown []operatorapi.Runtime) error {
 	ids := make([]string, 0, len(shown))
 	for _, runtime := range shown {
@@ -248,8 +249,8 @@ func (a *API) details(ctx context.Context, instance environment.Instance) (opera
 	return shown, nil
 }
 
-// runtime converts an instance and its newest operation. ModifiedAt is the time at which either of them last
-// changed.
+// runtime converts an instance and its newest operation to their form in the API. ModifiedAt is the time at which either of them
+// last changed.
 func (a *API) runtime(listed instances.Listed) operatorapi.Runtime {
 	instance, newest := listed.Instance, listed.Operation
 
@@ -307,8 +308,7 @@ func labelUnlessSame(id string) string {
 	return tenancy.Label(id)
 }
 
-// instance returns the instance in the path, with its decrypted request. If it fails, the result contains only the ID,
-// for the log.
+// instance returns the instance in the path and its decrypted request. If it fails, the result contains only the ID, for the log.
 func (a *API) instance(r *http.Request) (environment.Instance, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
@@ -320,8 +320,8 @@ func (a *API) instance(r *http.Request) (environment.Instance, error) {
 	return a.existing(r.Context(), id)
 }
 
-// existing returns the instance with the ID, with its decrypted request. If it fails, the result contains only the ID,
-// for the log.
+// existing returns the instance with the given ID and its decrypted request. If it fails, the result contains only the ID, for
+// the log.
 func (o *Options) existing(ctx context.Context, id string) (environment.Instance, error) {
 	instance, err := o.Instances.Get(ctx, o.DB.Reader(), id)
 
@@ -366,8 +366,8 @@ func (a *API) ExpireInstance(r *http.Request) (httpserver.Response, error) {
 	return response, nil
 }
 
-// StateCounts returns the number of instances in each state. Indexes make all states but succeeded cheap to count. It derives the
-// number of succeeded ones from the total.
+// StateCounts returns the number of instances in each state. Indexes make every state except succeeded cheap to count, so the
+// number of succeeded runtimes is derived from the total.
 func (a *API) StateCounts(ctx context.Context) (map[operatorapi.RuntimeState]int, error) {
 	total, err := a.Instances.Count(ctx, instances.Filter{})
 	if err != nil {

@@ -20,9 +20,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 )
 
-const textAdoption = `The body is invalid. Send {"account": "…", "dryRun": true} as JSON, and optionally the fields of the OpenAPI description.`
+const textAdoption = `The body is invalid. Send {"account": "…", "dryRun": true} as JSON. See /openapi.yaml for optional fields.`
 
-// maxAdministrators and maxText limit the fields of an adoption. maxText is in bytes.
+// maxAdministrators is the maximum number of administrators in an adoption. maxText is the maximum length of each text in it, in
+// bytes.
 const (
 	maxAdministrators = 100
 	maxText           = 255

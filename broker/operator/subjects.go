@@ -13,7 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// textRetryCleanup rejects the retry of a cleanup, because its result may depend on stages that the retry would not run.
+// textRetryCleanup rejects a retry of a cleanup. A retry would start at the failed stage, but the result may depend on earlier
+// stages.
 const textRetryCleanup = "A cleanup cannot be retried. Start another one: ebctl leftover cleanup."
 
 // textConductor rejects interventions in the conductor of an orchestration, because its targets would have no conductor.
@@ -26,7 +27,7 @@ type subjects struct{ instances *instances.Store }
 // Noun returns "instance".
 func (subjects) Noun() string { return "instance" }
 
-// IDs returns the IDs of the instance and the binding of an operation. bindingID is empty for operations on instances and leftovers.
+// IDs returns the instance ID and the binding ID of an operation. bindingID is empty for operations on instances and leftovers.
 func (subjects) IDs(record process.Record) (instanceID, bindingID string) {
 	if instanceID, _, is := environment.LeftoverOf(record.InstanceID); is && record.Kind == environment.KindCleanup {
 		return instanceID, ""
@@ -78,8 +79,8 @@ func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record
 	return s.instances.Touch(ctx, tx, record.InstanceID, now)
 }
 
-// Select adds the parameters binding_id and leftover_id to the filter. Operations on bindings and leftovers are stored under a key in place
-// of the instance ID.
+// Select adds the binding_id and leftover_id parameters to the filter. Operations on bindings and leftovers are stored under a
+// key in place of the instance ID.
 func (subjects) Select(query url.Values, filter *operations.Filter) error {
 	bindingID, leftoverID := query.Get("binding_id"), query.Get("leftover_id")
 

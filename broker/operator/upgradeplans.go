@@ -17,17 +17,16 @@ import (
 const (
 	textUndo  = `The body is invalid. Send {"dryRun": true} as JSON, or nothing.`
 	textApply = `The body is invalid. Send {"strict": true} as JSON, or nothing.`
-	// maxChanged is the maximum number of changed instances in a response. The list of targets that were left out contains all of
-	// them.
+	// maxChanged is the maximum number of changed instances in a response. The orchestration's list of targets contains all of them.
 	maxChanged = 100
 )
 
-// PlanKyma stores a plan of an orchestration that upgrades Kyma.
+// PlanKyma stores a plan for an orchestration that upgrades Kyma.
 func (a *API) PlanKyma(r *http.Request) (httpserver.Response, error) {
 	return a.plan(r, environment.KindUpgradeKyma)
 }
 
-// PlanCluster stores a plan of an orchestration that upgrades clusters.
+// PlanCluster stores a plan for an orchestration that upgrades clusters.
 func (a *API) PlanCluster(r *http.Request) (httpserver.Response, error) {
 	return a.plan(r, environment.KindUpgradeCluster)
 }

@@ -17,18 +17,18 @@ import (
 
 const textUpgrade = `The body is invalid. Send {"version": "…", "dryRun": false} as JSON. Both fields are optional.`
 
-// UpgradeKyma starts the upgrade of the Kyma of an instance.
+// UpgradeKyma starts an upgrade of Kyma on an instance's runtime.
 func (a *API) UpgradeKyma(r *http.Request) (httpserver.Response, error) {
 	return a.upgrade(r, environment.KindUpgradeKyma)
 }
 
-// UpgradeCluster starts the upgrade of the cluster of an instance.
+// UpgradeCluster starts an upgrade of an instance's cluster.
 func (a *API) UpgradeCluster(r *http.Request) (httpserver.Response, error) {
 	return a.upgrade(r, environment.KindUpgradeCluster)
 }
 
-// upgrade starts an upgrade of the kind. A dry run is an operation, too, and the response contains its ID. The audit log and the log
-// contain the name of the user.
+// upgrade starts an upgrade of the given kind. A dry run is also an operation, whose ID the response contains. The audit log and
+// the log contain the name of the user.
 func (a *API) upgrade(r *http.Request, kind string) (httpserver.Response, error) {
 	id, wanted, err := readChange[operatorapi.Upgrade](r, textUpgrade)
 	if err != nil {

@@ -29,7 +29,8 @@ import (
 const (
 	// maxWebhooks is the maximum number of webhooks.
 	maxWebhooks = 50
-	// maxShown limits the numbers of deliveries that are counted. A webhook with more shows this number.
+	// maxShown is the maximum number of deliveries that are counted for a webhook. If there are more, the response contains this
+	// number.
 	maxShown = 1000
 	// maxOverlap is the maximum time, in hours, for which the previous secret remains in use.
 	maxOverlap = 168
@@ -339,8 +340,8 @@ func (a *API) changeWebhook(r *http.Request, after auditlog.Fields, change func(
 	return found, err
 }
 
-// recordWebhook adds an entry to the audit log, with the webhook's ID as its operation. The entry contains neither the URL nor a
-// secret.
+// recordWebhook adds an entry to the audit log, with the webhook's ID as its operation ID. The entry contains neither the URL nor
+// a secret.
 func (a *API) recordWebhook(ctx context.Context, tx storage.Tx, id string, after auditlog.Fields) error {
 	return a.Recorder.Record(ctx, tx, auditlog.Entry{Action: auditlog.ActionWebhook, OperationID: id, Status: http.StatusOK, After: after})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
-// order sends a request of an admin with the body.
+// order sends a request with the given body as an admin.
 func (b *bench) order(path, body string) reply {
 	b.Helper()
 

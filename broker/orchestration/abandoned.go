@@ -43,7 +43,8 @@ func (c Conductor) EndAbandoned(ctx context.Context) (ended []string, err error)
 	return ended, errors.Join(problems...)
 }
 
-// endAbandoned ends the orchestration unless it has a conductor. Operators add conductors under the same lock.
+// endAbandoned ends the orchestration unless it has a conductor. It checks this again after it has locked the orchestration,
+// because a retry adds a conductor under the same lock.
 func (c Conductor) endAbandoned(ctx context.Context, id string) (abandoned bool, err error) {
 	if conducted, err := c.Orchestrations.HasConductor(ctx, c.DB.Reader(), id); err != nil || conducted {
 		return false, err
@@ -75,7 +76,7 @@ func (c Conductor) endAbandoned(ctx context.Context, id string) (abandoned bool,
 	return abandoned && err == nil, err
 }
 
-// Part returns the part of the service that calls EndAbandoned and ExpirePlans every minute.
+// Part returns the lifecycle.Part that calls EndAbandoned and ExpirePlans every minute.
 func (c Conductor) Part(clock clock.WithTicker, log logrus.FieldLogger) lifecycle.Part {
 	return lifecycle.Periodic{
 		Name: "end of abandoned orchestrations and old plans", Every: abandonedEvery, Clock: clock, Log: log,

@@ -20,7 +20,7 @@ func (f *stepped) fail(conductor process.Record) {
 	}
 }
 
-// endAbandoned ends abandoned orchestrations, and checks that they are those in want.
+// endAbandoned ends abandoned orchestrations, and checks that they are exactly those listed in want.
 func (f *stepped) endAbandoned(want ...string) {
 	f.Helper()
 

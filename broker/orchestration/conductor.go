@@ -24,8 +24,8 @@ import (
 const (
 	// startBatch is the maximum number of upgrades that one transaction starts.
 	startBatch = 20
-	// busyPause is the time after which the conductor tries again to upgrade an instance that had another operation. Operations
-	// that tenants order take precedence.
+	// busyPause is the time after which the conductor tries again to upgrade an instance that was busy with another operation.
+	// Operations that tenants order take precedence.
 	busyPause = time.Minute
 )
 
@@ -39,7 +39,8 @@ type Conductor struct {
 	Clock          clock.PassiveClock
 }
 
-// conduct runs work in a transaction that has locked the orchestration, under the lease of the conductor.
+// conduct runs work in a transaction that has locked the orchestration. It fails if by, the operation of the conductor, has lost
+// its lease.
 func (c Conductor) conduct(ctx context.Context, by process.Record, work func(tx storage.Tx, orchestration environment.Orchestration) error) error {
 	return explain(c.DB.InTx(ctx, func(tx storage.Tx) error {
 		orchestration, err := c.Orchestrations.Conduct(ctx, tx, by)
@@ -51,8 +52,8 @@ func (c Conductor) conduct(ctx context.Context, by process.Record, work func(tx 
 	}))
 }
 
-// explain converts an error of the database to a transient failure.Error. A lost lease is transient, too, because the replica that
-// has the lease continues.
+// explain converts a database error to a transient failure.Error. A lost lease is also transient, because the replica that holds
+// the lease continues.
 func explain(err error) error {
 	if _, explained := errors.AsType[*failure.Error](err); err == nil || explained {
 		return err
@@ -62,7 +63,7 @@ func explain(err error) error {
 		WithReason(failure.ReasonInternal, failure.ComponentBrokerDatabase)
 }
 
-// Advance implements orchestrating.Orchestrations. It wakes the engine, which then runs the upgrades that it has accepted.
+// Advance implements orchestrating.Orchestrations. After the transaction, it wakes the engine, which runs the accepted upgrades.
 func (c Conductor) Advance(ctx context.Context, by process.Record) (progress orchestrating.Progress, err error) {
 	err = c.conduct(ctx, by, func(tx storage.Tx, orchestration environment.Orchestration) error {
 		progress, err = c.advance(ctx, tx, orchestration)
@@ -109,7 +110,7 @@ func (c Conductor) advance(ctx context.Context, tx storage.Tx, orchestration env
 	return c.progress(ctx, tx, orchestration, more)
 }
 
-// progress returns the progress of the orchestration and stores it. more reports that more targets can start at once.
+// progress returns the progress of the orchestration and stores it. more reports whether more targets can start immediately.
 func (c Conductor) progress(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration,
 	more bool,
 ) (progress orchestrating.Progress, err error) {
@@ -159,7 +160,8 @@ func (c Conductor) next(ctx context.Context, tx storage.Tx, orchestration enviro
 	return orchestration.SoakUntil, nil
 }
 
-// start starts due upgrades, up to startBatch and the limits of the order. It reports whether more can start now.
+// start starts due upgrades: at most startBatch, and no more than the orchestration's limits allow. It reports whether more can
+// start now.
 func (c Conductor) start(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) (more bool, err error) {
 	running, err := c.Orchestrations.Running(ctx, tx, orchestration.ID)
 	if err != nil {
@@ -250,12 +252,12 @@ func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration
 	return target, c.Orchestrations.SetTarget(ctx, tx, target)
 }
 
-// isUnreadable reports whether the instance, or an operation that an undo needs, cannot be decrypted. Trying again does not help.
+// isUnreadable reports whether the instance, or an operation that an undo needs, cannot be decrypted. A retry would not help.
 func isUnreadable(err error) bool {
 	return errors.Is(err, instances.ErrUnreadable) || errors.Is(err, operations.ErrSealed)
 }
 
-// version returns the ordered version. It is empty for the default version.
+// version returns the version that the parameters order, or an empty string for the default version.
 func version(kind string, parameters fleet.Parameters) string {
 	switch {
 	case kind == environment.KindUpgradeKyma && parameters.Kyma != nil:
@@ -318,7 +320,7 @@ func newRoom(limits fleet.Parallel, running map[orchestrations.Place]int) *room 
 // left returns how many upgrades can start overall.
 func (r *room) left() int { return r.limits.Workers - r.total }
 
-// full returns the providers and the regions in which no upgrade can start.
+// full returns the providers and the regions whose limits are reached.
 func (r *room) full() (providers, regions []string) {
 	return reached(r.byProvider, r.limits.WorkersPerProvider), reached(r.byRegion, r.limits.WorkersPerRegion)
 }
@@ -336,7 +338,7 @@ func reached(counts map[string]int, limit int) []string {
 	return names
 }
 
-// fits reports whether the upgrade of the target can start.
+// fits reports whether the limits allow the upgrade of the target to start.
 func (r *room) fits(target environment.Target) bool {
 	return r.left() > 0 &&
 		(r.limits.WorkersPerProvider == 0 || r.byProvider[target.Provider] < r.limits.WorkersPerProvider) &&

@@ -97,7 +97,7 @@ func (f *stepped) finish(conductor process.Record) error {
 	return err
 }
 
-// end ends all unfinished upgrades in the state.
+// end ends all unfinished upgrades with the given state.
 func (f *stepped) end(state process.State) {
 	f.Helper()
 	f.accept(environment.KindUpgradeCluster, environment.Instance{ID: "another " + string(state) + fmt.Sprint(f.clock.Now())}, state)
@@ -377,8 +377,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestCancelWithoutAConductor cancels an orchestration whose conductor has failed. In Kyma Environment Broker, such an orchestration
-// stayed canceling for ever.
+// TestCancelWithoutAConductor cancels an orchestration whose conductor has failed. In Kyma Environment Broker, such an
+// orchestration stayed canceling forever.
 func TestCancelWithoutAConductor(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		f.fill(1)

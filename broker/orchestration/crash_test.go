@@ -27,7 +27,7 @@ type proxied struct {
 	proxy *crashtest.Proxy
 }
 
-// call returns an injected fault as the error of a database that fails.
+// call returns an injected fault as a database error.
 func (p proxied) call(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	err := p.proxy.Call(ctx, name, call)
 	if errors.Is(err, crashtest.ErrLost) {

@@ -1,5 +1,5 @@
-// Package orchestration accepts orchestrations and conducts them: it selects their targets and starts upgrades. The process of the
-// conductor is in process/orchestrating.
+// Package orchestration accepts orchestrations and conducts them: it selects their targets and starts upgrades. The conductor's
+// process is defined in process/orchestrating.
 //
 // The conductor writes in transactions that hold the lock of the orchestration and check the lease of the conductor. The transaction that
 // accepts an upgrade also marks its target as in progress. A crash therefore neither loses nor duplicates an upgrade, and two replicas

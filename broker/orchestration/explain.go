@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Explain describes an orchestration to operators: its current activity, why it waits and until when, and the possible interventions.
-// waves contains the numbers of targets by wave and current state.
+// Explain describes an orchestration to operators: its current activity, why it waits and until when, and the possible
+// interventions. waves contains the number of targets for each wave and current state.
 func Explain(orchestration environment.Orchestration, waves map[int]map[string]int, now time.Time) []string {
 	strategy, id := orchestration.Parameters.Strategy, orchestration.ID
 
@@ -77,14 +77,14 @@ func explainRun(orchestration environment.Orchestration, waves map[int]map[strin
 		return []string{fmt.Sprintf("No upgrade is in progress. Instances that wait for another operation, a maintenance window or the start: %d. "+
 			"'ebctl orchestration targets %s --state pending' shows why.", waiting, orchestration.ID)}
 	case waiting > 0:
-		return []string{fmt.Sprintf("%s in progress, %s waiting: at most %s.",
+		return []string{fmt.Sprintf("%s in progress, and %s waiting. At most %s.",
 			english.Plural(running, "upgrade", ""), english.Plural(waiting, "instance", ""), limits(*strategy.Parallel))}
 	default:
 		return []string{fmt.Sprintf("%s in progress, and no other instance of this wave is waiting.", english.Plural(running, "upgrade", ""))}
 	}
 }
 
-// limits describes the limits of an order, such as "10 run at once, 2 in a region".
+// limits describes the limits of an orchestration, such as "10 run at once, 2 in a region".
 func limits(parallel fleet.Parallel) string {
 	text := fmt.Sprintf("%d run at once", parallel.Workers)
 	if parallel.WorkersPerRegion > 0 {
@@ -106,11 +106,11 @@ func explainGate(strategy fleet.Strategy) []string {
 	case gate == nil:
 		return nil
 	case gate.Failures > 0 && gate.Percentage > 0:
-		return []string{fmt.Sprintf("It stops after %s, or when %d %% of the upgrades in the waves that have begun have failed.",
+		return []string{fmt.Sprintf("The orchestration stops after %s, or when %d %% of the upgrades in the waves that have begun have failed.",
 			english.Plural(gate.Failures, "failure", ""), gate.Percentage)}
 	case gate.Failures > 0:
-		return []string{fmt.Sprintf("It stops after %s.", english.Plural(gate.Failures, "failure", ""))}
+		return []string{fmt.Sprintf("The orchestration stops after %s.", english.Plural(gate.Failures, "failure", ""))}
 	default:
-		return []string{fmt.Sprintf("It stops when %d %% of the upgrades in the waves that have begun have failed.", gate.Percentage)}
+		return []string{fmt.Sprintf("The orchestration stops when %d %% of the upgrades in the waves that have begun have failed.", gate.Percentage)}
 	}
 }

@@ -50,7 +50,7 @@ type fixture struct {
 	failing     map[string]bool
 	// mutex guards the maps: the upgrades of a replica run at the same time.
 	mutex sync.Mutex
-	// most is the maximum number of upgrades that were unfinished at the same time: in all, by region and by provider.
+	// most is the maximum number of upgrades that were unfinished at the same time: in total, by region and by provider.
 	most map[string]int
 }
 
@@ -107,7 +107,7 @@ func (f *fixture) tx(work func(tx storage.Tx) error) {
 	}
 }
 
-// create stores an instance whose newest operation has the kind and the state.
+// create stores an instance whose newest operation has the given kind and state.
 func (f *fixture) create(id, kind string, state process.State, change func(*environment.Instance)) {
 	f.Helper()
 
@@ -176,7 +176,7 @@ func all(workers int) fleet.Parameters {
 	}
 }
 
-// order creates an orchestration of clusters and returns its ID and that of its conductor.
+// order creates an orchestration that upgrades clusters. It returns the IDs of the orchestration and its conductor.
 func (f *fixture) order(parameters fleet.Parameters) (id, conductorID string) {
 	f.Helper()
 
@@ -276,7 +276,7 @@ func (f *fixture) wantUpgrades(times int) {
 	}
 }
 
-// get returns the orchestration with the numbers of its targets.
+// get returns the orchestration with the number of its targets in each state.
 func (f *fixture) get(id string) (environment.Orchestration, map[string]int) {
 	f.Helper()
 

@@ -12,21 +12,21 @@ import (
 type Forecast struct {
 	process.Forecast
 
-	// Waves contains the percentage of each wave, from 0 to 100.
+	// Waves contains the progress of each wave in percent, from 0 to 100.
 	Waves map[int]int
 }
 
-// Durations returns the median and the 95 % quantile of the durations of past operations of a kind, or 0 if there are none.
-// estimate.Estimator implements it.
+// Durations provides the median (likely) and the 95th percentile (late) of the durations of past operations of a kind. Both are 0
+// if there are none. estimate.Estimator implements it.
 type Durations interface {
 	Usual(kind string) (likely, late time.Duration)
 }
 
-// ForecastOf predicts the end of an orchestration from the durations of past upgrades, its limits and its soak times: Likely if each
-// upgrade takes the median, and Latest if each takes the 95 % quantile. waves contains the numbers of targets by wave and current state.
-// starts contains the times at which unfinished targets can start, and is needed only if NeedsStarts returns true. A running upgrade
-// counts as half done. The end is unknown while the orchestration is stopped or not applied, and if no upgrade of the kind has succeeded
-// yet.
+// ForecastOf predicts the end of an orchestration from the durations of past upgrades, its limits and its soak times: Likely if
+// each upgrade takes the median, and Latest if each takes the 95th percentile. waves contains the number of targets for each wave
+// and current state. starts contains the times at which unfinished targets can start, and is needed only if NeedsStarts returns
+// true. A running upgrade counts as half done. The end is unknown while the orchestration is stopped or not applied, and if no
+// upgrade of the kind has succeeded yet.
 func ForecastOf(orchestration environment.Orchestration, waves map[int]map[string]int, starts []orchestrations.Start,
 	durations Durations, now time.Time,
 ) Forecast {
@@ -80,7 +80,8 @@ func NeedsStarts(orchestration environment.Orchestration) bool {
 		strategy.Parallel.WorkersPerRegion > 0 || strategy.Parallel.WorkersPerProvider > 0
 }
 
-// PercentOf returns the percentage of an unfinished orchestration, from 0 to 99. stats contains the numbers of targets by state.
+// PercentOf returns the progress of an unfinished orchestration in percent, from 0 to 99. stats contains the number of targets
+// for each state.
 func PercentOf(stats map[string]int) int {
 	total := workOf(stats)
 	if total.all == 0 {
@@ -90,12 +91,13 @@ func PercentOf(stats map[string]int) int {
 	return min(total.percent(), 99) //nolint:mnd // the orchestration has not ended
 }
 
-// runs reports whether the orchestration starts upgrades.
+// runs reports whether an orchestration in this state starts upgrades.
 func runs(state environment.OrchestrationState) bool {
 	return state == environment.OrchestrationInProgress || state == environment.OrchestrationRetrying
 }
 
-// endOf returns when the orchestration ends if each upgrade takes the given time, and all targets are alike.
+// endOf returns when the orchestration ends if each upgrade takes the given time. It assumes that every target can start as soon
+// as a worker is free.
 func endOf(orchestration environment.Orchestration, waves map[int]map[string]int, each time.Duration, now time.Time) time.Time {
 	strategy, end, last := orchestration.Parameters.Strategy, now, 0
 

@@ -146,8 +146,8 @@ func TestForecast(t *testing.T) {
 	}
 }
 
-// TestForecastOfStarts predicts the ends of orchestrations with maintenance windows of 20 minutes, with times of owners, and with limits of
-// regions and providers. The upgrades take ten minutes, and at the latest thirty, with two workers.
+// TestForecastOfStarts predicts the ends of orchestrations with maintenance windows of 20 minutes, with times that owners have
+// chosen, and with limits for regions and providers. The upgrades usually take ten minutes, and at most thirty, with two workers.
 func TestForecastOfStarts(t *testing.T) {
 	t.Parallel()
 

@@ -14,7 +14,7 @@ import (
 // forecast.
 const maxOccurrences = 1000
 
-// times is a heap of times.
+// times is a heap of the times at which workers become free.
 type times []time.Time
 
 func (t times) Len() int           { return len(t) }
@@ -80,7 +80,7 @@ func ofWave(starts []orchestrations.Start, wave int) []orchestrations.Start {
 	return found
 }
 
-// queue is a Start whose upgrades have not begun in the simulation. Each of them occupies a worker of each of the limits.
+// queue is a group of upgrades that have not begun in the simulation. Each upgrade occupies one worker of every limit in workers.
 type queue struct {
 	orchestrations.Start
 
@@ -110,7 +110,7 @@ func (q *queue) start(until time.Time) {
 	}
 }
 
-// queues returns the queues of a wave, all of whose workers are free from the given time.
+// queues returns the queues of a wave. All workers are free from begin.
 func queues(limits fleet.Parallel, starts []orchestrations.Start, begin time.Time) []queue {
 	type place struct{ limit, name string }
 
@@ -179,7 +179,8 @@ func endOfWave(strategy fleet.Strategy, targets []orchestrations.Start, each tim
 	}
 }
 
-// earliest returns the queue whose next upgrade can start first, or nil. Of several, it returns the one that has waited longest.
+// earliest returns the queue whose next upgrade can start first, or nil. If several can start at the same time, it returns the
+// one that has waited longest.
 func earliest(waiting []queue) *queue {
 	var (
 		first *queue

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// scrapeTimeout is the time limit of the queries of a scrape.
+// scrapeTimeout is the time limit for the database queries of one scrape.
 const scrapeTimeout = 2 * time.Second
 
 // Metrics is a prometheus.Collector that counts unfinished orchestrations and their targets. Each scrape queries the database.

@@ -58,7 +58,7 @@ type model struct {
 	ordered, deadline time.Time
 	// windows reports that upgrades start in maintenance windows only, and isUndo that they are rollbacks.
 	windows, isUndo bool
-	// past is the number of upgrades of former orchestrations by instance.
+	// past is the number of upgrades of earlier orchestrations, by instance.
 	past map[string]int
 }
 
@@ -82,7 +82,7 @@ func (m *model) ended() bool {
 	return slices.Contains([]string{"succeeded", "failed", "canceled"}, m.state)
 }
 
-// in returns the targets in the states.
+// in returns the targets in the given states.
 func (m *model) in(states ...string) []*modelTarget {
 	var found []*modelTarget
 
@@ -257,14 +257,14 @@ type modeled struct {
 	*stepped
 
 	want model
-	// prefix is that of the IDs of the instances.
+	// prefix is the prefix of the instance IDs.
 	prefix string
 
 	// upgrades and updates are the operations that run, by instance.
 	upgrades, updates map[string]process.Record
 }
 
-// newModeled orders an orchestration, after it has removed the rows of the former run. Operations are part of the audit log and
+// newModeled orders an orchestration, after it has removed the rows of the previous run. Operations are part of the audit log and
 // cannot be removed, so it cancels them, and each run has other instances.
 func newModeled(f *stepped, run int, t *rapid.T) *modeled {
 	m := &modeled{stepped: f, prefix: fmt.Sprintf("run%d-", run), upgrades: map[string]process.Record{}, updates: map[string]process.Record{}}
@@ -336,7 +336,7 @@ func (m *modeled) pick(t *rapid.T, condition func(*modelTarget) bool) *modelTarg
 	return rapid.SampledFrom(found).Draw(t, "target")
 }
 
-// operation claims the operations of the kind and returns that of the instance.
+// operation claims the operations of the given kind and returns the one that belongs to the instance.
 func (m *modeled) operation(t *rapid.T, running map[string]process.Record, kind, instanceID string) process.Record {
 	now := m.clock.Now()
 	for _, work := range storagetest.Claim(m, m.operations, process.Claim{Owner: "test", Limit: 100, Now: now, Until: now.Add(24 * time.Hour)}, kind) {
@@ -360,7 +360,7 @@ func (m *modeled) save(t *rapid.T, record process.Record, state process.State) {
 	}
 }
 
-// conductor claims the conductor, whose former lease has expired.
+// conductor claims the conductor, whose previous lease has expired.
 func (m *modeled) conductor(t *rapid.T) process.Record {
 	if !m.want.conducted {
 		t.Skip("nothing conducts the orchestration")

@@ -38,7 +38,7 @@ type Orders struct {
 	Clock clock.PassiveClock
 }
 
-// Create accepts an orchestration of one of the environment.UpgradeKinds, and returns its ID. The error is of kind Invalid if a
+// Create accepts an orchestration and returns its ID. kind is one of environment.UpgradeKinds. The error is of kind Invalid if a
 // parameter is invalid.
 func (o Orders) Create(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error) {
 	now := o.Clock.Now()
@@ -66,7 +66,7 @@ func (o Orders) Create(ctx context.Context, kind string, parameters fleet.Parame
 	})
 }
 
-// completed returns the parameters with their defaults. The error is of kind Invalid.
+// completed returns the parameters with their defaults. The error is of kind Invalid if a parameter is invalid.
 func completed(kind string, parameters fleet.Parameters, now time.Time) (fleet.Parameters, error) {
 	parameters, err := parameters.Complete(now)
 	if mistake, is := errors.AsType[*fleet.ValidationError](err); is {
@@ -93,7 +93,7 @@ func (o Orders) change(ctx context.Context, work func(tx storage.Tx) error) erro
 	return known(err)
 }
 
-// known converts the error about an orchestration that does not exist to one of kind NotFound.
+// known converts storage.ErrNotFound to an error of kind NotFound, whose text clients may see.
 func known(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return failure.New(failure.NotFound, "The orchestration does not exist.")

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// OwnerTimes lets the owners of instances choose when an upgrade with a deadline starts. It is stateless and safe for concurrent
-// use.
+// OwnerTimes stores the start times that the owners of instances choose for upgrades with a deadline. It is stateless and safe
+// for concurrent use.
 type OwnerTimes struct{ Orchestrations *orchestrations.Store }
 
 // Choose sets the time of the instance's upgrade in each unfinished orchestration with a deadline in which the upgrade is
@@ -76,8 +76,8 @@ func checkTime(orchestration environment.Orchestration, at, now time.Time) error
 	}
 }
 
-// ChooseTime lets an operator choose the time of an upgrade on behalf of the owner of the instance, and records this in the audit
-// log. Errors are those of OwnerTimes.Choose.
+// ChooseTime is OwnerTimes.Choose for an operator who acts on behalf of the instance's owner. It also records the change in the
+// audit log.
 func (o Orders) ChooseTime(ctx context.Context, instanceID string, at time.Time) error {
 	err := o.DB.InTx(ctx, func(tx storage.Tx) error {
 		if err := (OwnerTimes{o.Orchestrations}).Choose(ctx, tx, instanceID, at, o.Clock.Now(), audit.ActorOf(ctx).Name()); err != nil {

@@ -77,7 +77,7 @@ func (o Orders) transit(ctx context.Context, tx storage.Tx, from environment.Orc
 		return err
 	}
 
-	// A failed conductor is not woken: a retry continues its orchestration.
+	// WakeConductor does nothing if the conductor has failed. Only a retry continues such an orchestration.
 	if _, err := o.Orchestrations.WakeConductor(ctx, tx, from.ID, o.Clock.Now()); err != nil {
 		return err
 	}

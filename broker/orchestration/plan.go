@@ -64,7 +64,7 @@ func unfinished(stats map[string]int) int {
 		stats[string(process.Canceling)]
 }
 
-// describe returns the numbers of targets as text, such as "2 succeeded, 1 failed".
+// describe returns the number of targets in each state as text, such as "2 succeeded, 1 failed".
 func describe(stats map[string]int) string {
 	var parts []string
 

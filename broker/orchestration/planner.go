@@ -29,7 +29,7 @@ const (
 // Planner selects the targets of orchestrations. It writes nothing. It is stateless and safe for concurrent use. All fields are required.
 type Planner struct {
 	Upgrader upgrade.Upgrader
-	// StateOf returns the state of a runtime from its newest operation. fleet.Target.State selects runtimes by it.
+	// StateOf returns the state of a runtime from its newest operation. fleet.Target.State selects runtimes by this state.
 	StateOf func(newest process.Record) string
 	// ShootWindows returns the stored maintenance windows of Shoots by instance. It omits unknown windows.
 	ShootWindows func(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string]fleet.WindowTimes, error)
@@ -47,7 +47,7 @@ func (p Planner) targets(ctx context.Context, orchestration environment.Orchestr
 	return targets, p.assignWaves(ctx, orchestration, targets)
 }
 
-// assignWaves sets the waves of the pending targets. Targets that are left out have none.
+// assignWaves sets the waves of the pending targets. Targets that are left out get no wave.
 func (p Planner) assignWaves(ctx context.Context, orchestration environment.Orchestration, targets []environment.Target) error {
 	var (
 		strategy = orchestration.Parameters.Strategy
@@ -87,7 +87,7 @@ func (p Planner) assignWaves(ctx context.Context, orchestration environment.Orch
 	return nil
 }
 
-// all returns the selected instances.
+// all returns a target for each selected instance, without its wave.
 func (p Planner) all(ctx context.Context, orchestration environment.Orchestration) ([]environment.Target, error) {
 	var (
 		targets  []environment.Target
@@ -224,7 +224,8 @@ func (p Planner) addWindow(target *environment.Target, strategy fleet.Strategy, 
 	return nil
 }
 
-// occurrence returns the rest of the current occurrence of a window, or else the next one. Without a window, notAfter is zero.
+// occurrence returns the remainder of the current occurrence of the window, or the next occurrence if the window is closed. If
+// the window is zero, notAfter is zero.
 func occurrence(window fleet.Window, now time.Time) (notBefore, notAfter time.Time) {
 	begin, end := window.Next(now)
 	if begin.Before(now) {
@@ -260,8 +261,8 @@ func (p Planner) addVersions(target *environment.Target, orchestration environme
 	target.FromVersion, target.ToVersion = versions.From, versions.To
 }
 
-// candidates returns the fields of the instances that targets match. It reads labels, and decrypts versions, only if a target
-// matches them.
+// candidates returns the fields of each instance by which fleet.Targets can select it. It reads labels and decrypts versions only
+// if targets selects by them.
 func (p Planner) candidates(ctx context.Context, targets fleet.Targets, page []instances.Listed) (_ []fleet.Candidate, err error) {
 	var (
 		labels   map[string]map[string]string
@@ -305,7 +306,6 @@ func (p Planner) candidates(ctx context.Context, targets fleet.Targets, page []i
 	return candidates, nil
 }
 
-// reader returns the database connections for reads.
 func (p Planner) reader() storage.Tx { return p.Upgrader.DB.Reader() }
 
 // target returns the target for the instance. If the instance cannot be upgraded, the target is left out.

@@ -21,7 +21,7 @@ import (
 // maxNamed is the maximum number of instances that an error names.
 const maxNamed = 10
 
-// CreatePlan stores the plan of an orchestration of one of the environment.UpgradeKinds, and returns its ID. The plan contains
+// CreatePlan stores the plan of an orchestration and returns its ID. kind is one of environment.UpgradeKinds. The plan contains
 // the targets with the versions before and after their upgrades. Nothing starts before Apply. The error is of kind Invalid if a
 // parameter is invalid.
 func (o Orders) CreatePlan(ctx context.Context, kind string, parameters fleet.Parameters) (id string, err error) {
@@ -148,8 +148,8 @@ func (o Orders) checkPlan(plan environment.Orchestration) error {
 	}
 }
 
-// changes selects the targets of a plan again. It returns the targets that would now have another result, and the pending targets
-// whose maintenance windows have changed.
+// changes selects the targets of a plan again. It returns the targets whose result would now be different, and the pending
+// targets whose maintenance windows have changed.
 func (o Orders) changes(ctx context.Context, plan environment.Orchestration) (changed []Changed, moved []environment.Target, err error) {
 	planned, err := o.Orchestrations.Pending(ctx, o.DB.Reader(), plan.ID)
 	if err != nil {

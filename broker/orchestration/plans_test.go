@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// plan stores a plan for clusters.
+// plan stores a plan for an upgrade of clusters.
 func (f *stepped) plan(parameters fleet.Parameters) {
 	f.Helper()
 
@@ -53,7 +53,7 @@ func (f *stepped) setVersion(id, version string) {
 	})
 }
 
-// TestPlanFirst plans, applies the plan after a part of the instances has changed, and runs it.
+// TestPlanFirst makes a plan, applies it after some of the instances have changed, and runs the orchestration.
 func TestPlanFirst(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
 		same := func(*environment.Instance) {}

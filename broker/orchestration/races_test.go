@@ -64,7 +64,7 @@ func (f *stepped) overlapping(calls ...func() error) []error {
 	return errs
 }
 
-// advancing returns a call of the conductor.
+// advancing returns a function that calls the conductor.
 func (f *stepped) advancing(conductor process.Record) func() error {
 	return func() error {
 		_, err := f.Advance(f.Context(), conductor)

@@ -26,9 +26,9 @@ type Retried struct {
 // maxRetried is the maximum number of IDs in a retry.
 const maxRetried = 1000
 
-// Retry is the order of a retry.
+// Retry is a request to retry failed upgrades.
 type Retry struct {
-	// OperationIDs are the upgrades to retry, at most maxRetried. Without IDs, all failed upgrades are retried.
+	// OperationIDs are the upgrades to retry, at most maxRetried. If it is empty, all failed upgrades are retried.
 	OperationIDs []string
 	// Immediate makes upgrades start at once, even outside the maintenance windows of their instances.
 	Immediate bool
@@ -95,8 +95,9 @@ func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retr
 	return retried, err
 }
 
-// restart accepts a new conductor if the former one has failed. That is the case if there is no conductor although the orchestration
-// has not ended, or has failed without selecting targets or with unfinished ones. Otherwise, restart does nothing.
+// restart accepts a new conductor if the previous one has failed. This is the case if there is no conductor although the
+// orchestration has not ended, or if the orchestration failed before it selected its targets or while targets were unfinished.
+// Otherwise, restart does nothing.
 func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
 	stats, err := o.Orchestrations.Stats(ctx, tx, orchestration.ID)
 	if err != nil {
@@ -134,8 +135,8 @@ func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration enviro
 	return o.record(ctx, tx, auditlog.Entry{Action: auditlog.ActionRetry, OperationID: orchestration.ID, After: auditlog.Fields{"state": state}})
 }
 
-// retryTargets makes the failed targets with the IDs pending, or all failed targets if there are no IDs. It sorts the other IDs into
-// old and invalid ones.
+// retryTargets makes the failed targets with the requested operation IDs pending, or all failed targets if no IDs are requested.
+// It classifies the remaining IDs as old or invalid.
 func (o Orders) retryTargets(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, retry Retry) (Retried, error) {
 	id := orchestration.ID
 
@@ -193,8 +194,8 @@ func (o Orders) retryTargets(ctx context.Context, tx storage.Tx, orchestration e
 	return retried, o.Orchestrations.Retry(ctx, tx, id, next, retry.Immediate, o.Clock.Now())
 }
 
-// superseded returns the failed upgrades of an orchestration that were followed by another upgrade of the instance, unless that one was
-// canceled or has changed nothing.
+// superseded returns the failed upgrades of an orchestration that were followed by another upgrade of the instance, unless the
+// later upgrade was canceled or changed nothing.
 func (o Orders) superseded(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) (map[string]bool, error) {
 	superseded := map[string]bool{}
 

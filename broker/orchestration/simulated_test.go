@@ -162,7 +162,7 @@ func (f *fixture) allUpgrades() []started {
 	return all
 }
 
-// wantAtOnce checks that the number of unfinished upgrades never exceeded the limits: in all, in a region and at a provider.
+// wantAtOnce checks that the number of unfinished upgrades never exceeded the limits: in total, in a region and at a provider.
 func (f *fixture) wantAtOnce(all, region, provider int) {
 	f.Helper()
 

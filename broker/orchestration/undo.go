@@ -78,8 +78,8 @@ func (o Orders) settle(ctx context.Context, id string) error {
 	})
 }
 
-// nothingToUndo explains why none of the targets can be rolled back, with the reason of one of them. It returns an empty string if
-// one can.
+// nothingToUndo explains why none of the targets can be rolled back, with the reason of one of them. It returns an empty string
+// if at least one can be rolled back.
 func nothingToUndo(targets []environment.Target) string {
 	if len(targets) == 0 {
 		return "The orchestration has upgraded no instance that still exists."
@@ -112,7 +112,8 @@ func checkUndo(undone environment.Orchestration) error {
 	}
 }
 
-// newUndo returns the orchestration that rolls back the upgrades of another one, without its waves, windows and failure gate.
+// newUndo returns an orchestration that rolls back the upgrades of another one. It copies the targets and the limits, but not the
+// waves, the maintenance windows or the failure gate.
 func (o Orders) newUndo(ctx context.Context, undone environment.Orchestration) (environment.Orchestration, error) {
 	now := o.Clock.Now()
 

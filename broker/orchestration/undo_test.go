@@ -24,8 +24,8 @@ func (f *stepped) kyma(id string) {
 	})
 }
 
-// endKyma ends all unfinished upgrades of Kyma. Those of the instances in failing fail. The others set the version, as the process
-// does.
+// endKyma ends all unfinished upgrades of Kyma. The upgrades of the instances in failing fail. The others set the version, as the
+// real process does.
 func (f *stepped) endKyma() {
 	f.Helper()
 

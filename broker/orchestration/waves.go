@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// maxCommonError is the maximum number of characters of an error in the description of an orchestration.
+// maxCommonError is the maximum length of an error in the description of an orchestration, in characters.
 const maxCommonError = 300
 
 // step changes the orchestration before upgrades start. The failure gate may stop it. The next wave begins when the current one has

@@ -19,14 +19,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// endUpgrades ends all running upgrades and returns their number. The first ones fail, as many as failed says; the others succeed.
+// endUpgrades ends all running upgrades and returns their number. failed is the number of upgrades that fail. The others succeed.
 func (f *stepped) endUpgrades(failed int) int {
 	f.Helper()
 
 	return f.endWith(slices.Repeat([]string{"ERR_QUOTA"}, failed)...)
 }
 
-// endWith ends the upgrades that run, the first of them with errors that have the reasons. It returns how many ended.
+// endWith ends the running upgrades and returns their number. The first ones fail, one for each of the given reasons.
 func (f *stepped) endWith(reasons ...string) int {
 	f.Helper()
 
@@ -409,7 +409,7 @@ func TestExplain(t *testing.T) {
 		"full": {
 			func(*environment.Orchestration) {},
 			map[int]map[string]int{1: {"in progress": 5, "pending": 4}, 2: {"pending": 9}},
-			"5 upgrades in progress, 4 instances waiting: at most 5 run at once, 2 in a region.\nIt stops after 3 failures.",
+			"5 upgrades in progress, and 4 instances waiting. At most 5 run at once, 2 in a region.\nThe orchestration stops after 3 failures.",
 		},
 		"busy": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"pending": 4}}, "No upgrade is in progress. Instances that wait for another operation, a maintenance window or the start: 4."},
 		"last": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"in progress": 1}}, "1 upgrade in progress, and no other instance of this wave is waiting."},

@@ -25,9 +25,9 @@ const (
 	firstPause = 5 * time.Minute
 	maxPause   = time.Hour
 
-	// reasonConfirmed is the reason in the audit log.
+	// reasonConfirmed is the reason for freeing an account, in the audit log.
 	reasonConfirmed = "the cleanup hook has confirmed that the account is empty"
-	// textNoHook rejects requests for cleanups.
+	// textNoHook is the error for requests to clean up an account while no hook is configured.
 	textNoHook = "The broker has no cleanup hook: APP_ACCOUNT_POOL_CLEANUP_URL is empty."
 )
 
@@ -104,7 +104,7 @@ func (c Cleaner) track(ctx context.Context) ([]accountpool.Status, error) {
 	return dirty, c.Records.Track(ctx, accounts, c.Clock.Now())
 }
 
-// Cleanups returns the records of the dirty accounts by name.
+// Cleanups returns the records of the dirty accounts, by the name of the account.
 func (c Cleaner) Cleanups(ctx context.Context) (map[string]accountpool.Cleanup, error) {
 	records, err := c.Records.Cleanups(ctx)
 	found := make(map[string]accountpool.Cleanup, len(records))
@@ -116,9 +116,9 @@ func (c Cleaner) Cleanups(ctx context.Context) (map[string]accountpool.Cleanup, 
 	return found, err
 }
 
-// Clean calls the hook for the account now, and frees the account if the hook confirms the cleanup. It returns the result.
-// The error is of kind NotFound if the pool has no such dirty account, and of kind Conflict if there is no hook, or if the
-// account is in use.
+// Clean calls the hook for the account now, and frees the account if the hook confirms the cleanup. It returns the updated record.
+// The error is of kind failure.NotFound if the pool has no such dirty account, and of kind failure.Conflict if there is no hook, or
+// if the account is in use.
 func (c Cleaner) Clean(ctx context.Context, name, reason string) (accountpool.Cleanup, error) {
 	if c.Hook == nil {
 		return accountpool.Cleanup{}, failure.New(failure.Conflict, textNoHook)
@@ -172,7 +172,7 @@ func (c Cleaner) clean(ctx context.Context, status accountpool.Status, record ac
 	return record, errors.Join(err, c.Records.Answered(ctx, record))
 }
 
-// free frees the account, unless it has changed since the hook was called. The entry in the audit log is written before the label
+// free frees the account, unless it has changed since the hook was called. The audit log entry is written before the account's label
 // changes.
 func (c Cleaner) free(ctx context.Context, status accountpool.Status, reason string) error {
 	return c.Pool.FreeUnchanged(ctx, status, func(accountpool.Status) error {

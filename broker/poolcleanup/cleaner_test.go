@@ -39,7 +39,7 @@ type garden struct {
 
 	accounts map[string]accountpool.Account
 	shoots   map[string][]string
-	// broken is the error of changing labels, or nil.
+	// broken is the error that label changes return, or nil.
 	broken error
 }
 
@@ -118,7 +118,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return f
 }
 
-// pass runs a pass and returns the record of account a.
+// pass runs the job once and returns the record of account a.
 func (f *fixture) pass() accountpool.Cleanup {
 	f.Helper()
 
@@ -140,7 +140,7 @@ func (f *fixture) record() accountpool.Cleanup {
 	return records["a"]
 }
 
-// wantReleases checks the number of releases in the audit log, and that account a is free or not.
+// wantReleases checks the number of releases in the audit log, and that account a is free after a release and dirty before it.
 func (f *fixture) wantReleases(reason string, want int) {
 	f.Helper()
 

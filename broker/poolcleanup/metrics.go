@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 )
 
-// scrapeTimeout bounds the query of a scrape.
+// scrapeTimeout limits the database query of a scrape.
 const scrapeTimeout = 2 * time.Second
 
 // Metrics is a prometheus.Collector that reports the ages of dirty accounts, and counts the responses of the hook. Each scrape
@@ -23,7 +23,7 @@ type Metrics struct {
 	counts  *prometheus.CounterVec
 }
 
-// NewMetrics returns the metrics of the recorded accounts.
+// NewMetrics returns a collector that reads the dirty accounts from records.
 func NewMetrics(records accountpool.Cleanups, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{records: records, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_pool_cleanups_total",

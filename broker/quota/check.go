@@ -11,16 +11,16 @@ import (
 
 // Checker checks the current quotas. The zero value has no quotas.
 type Checker struct {
-	// DB is the database of the store.
+	// DB is the database of Instances.
 	DB        *storage.DB
 	Instances *instances.Store
-	// Current returns the current quotas.
+	// Current returns the current quotas. Nil means that there are no quotas.
 	Current func() Quotas
-	// Metrics counts rejected requests. It may be nil.
+	// Metrics counts rejected requests. Nil disables counting.
 	Metrics *Metrics
 }
 
-// quotas returns the current quotas.
+// quotas returns the current quotas, or none if Current is nil.
 func (c Checker) quotas() Quotas {
 	if c.Current == nil {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// Filter selects the groups of a list. Empty fields select all.
+// Filter selects the groups of a list. Empty fields do not restrict the list.
 type Filter struct {
-	// Name is the name of a quota.
+	// Name selects the quota with this name.
 	Name string
 	// GlobalAccountID and SubAccountID select quotas of accounts or subaccounts, and the groups of these tenants.
 	GlobalAccountID, SubAccountID string
@@ -27,7 +27,7 @@ type Status struct {
 	More bool
 }
 
-// GroupStatus is the use of a quota by a group.
+// GroupStatus says how much of its limit a group has used.
 type GroupStatus struct {
 	Group
 
@@ -35,7 +35,7 @@ type GroupStatus struct {
 	Used, Limit int
 }
 
-// share returns the used share of the limit.
+// share returns the used share of the limit. Without a limit, it is 0.
 func (g GroupStatus) share() float64 {
 	switch g.Limit {
 	case Unlimited:

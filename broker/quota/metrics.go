@@ -17,7 +17,7 @@ const (
 	scrapeInterval = time.Minute
 )
 
-// Metrics counts the requests that quotas reject, and reports how full they are.
+// Metrics counts the requests rejected because of a quota, and reports how much of each quota is used.
 type Metrics struct {
 	refusals *prometheus.CounterVec
 }

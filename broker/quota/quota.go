@@ -83,7 +83,7 @@ func Parse(content []byte, plan Plan) (Quotas, error) {
 		quota := &file.Quotas[i]
 
 		if wrong := validation.IsDNS1123Label(quota.Name); len(wrong) > 0 {
-			errs = append(errs, fmt.Errorf("quota %d: the name %q: %s", i+1, quota.Name, wrong[0]))
+			errs = append(errs, fmt.Errorf("quota %d: the name %q is invalid: %s", i+1, quota.Name, wrong[0]))
 
 			continue
 		}
@@ -199,7 +199,7 @@ func (q *Quota) reduce(group Group) Group {
 	return group
 }
 
-// columns returns which columns correspond to Per.
+// columns returns the columns that correspond to the dimensions in Per.
 func (q *Quota) columns() instances.QuotaColumns {
 	return instances.QuotaColumns{
 		Account: slices.Contains(q.Per, PerAccount), Subaccount: slices.Contains(q.Per, PerSubaccount),
@@ -221,8 +221,8 @@ func (q *Quota) LimitOf(group Group) int {
 	return *q.Limit
 }
 
-// grown returns the quotas in which a group gains an instance: a new one if before is zero, or one that changes from before to
-// after. It omits quotas without a limit for the group.
+// grown returns the quotas in which a group gains an instance: a new instance if before is zero, or an instance that changes from
+// before to after. It omits quotas without a limit for the group.
 func (q Quotas) grown(before, after environment.Instance) Quotas {
 	var grown Quotas
 
@@ -261,7 +261,7 @@ func (e *ExceededError) Error() string {
 		e.Quota.Name, used, e.Limit)
 }
 
-// Failure returns the error for an operation of the instance.
+// Failure returns the error with which an operation of the instance fails.
 func (e *ExceededError) Failure() error {
 	return failure.Wrap(failure.Quota, e,
 		"the quota %s is used up: %d of %d instances; delete an instance or raise the limit, then retry", e.Quota.Name, e.Used, e.Limit).

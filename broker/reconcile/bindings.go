@@ -75,8 +75,8 @@ func (c *Comparer) bindingsOf(ctx context.Context, instance environment.Instance
 	return nil
 }
 
-// unknown returns the ServiceAccounts of bindings in the runtime of the instance that belong to no known binding. It reads them before
-// the rows.
+// unknown returns the ServiceAccounts in the instance's runtime that were created for bindings but belong to no known binding. It reads
+// the ServiceAccounts before the rows.
 func (c *Comparer) unknown(ctx context.Context, instance environment.Instance) ([]string, error) {
 	accounts, err := c.Accounts.Accounts(ctx, instance)
 	if err != nil {

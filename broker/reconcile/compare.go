@@ -222,7 +222,7 @@ func ended(runtime operatorapi.Runtime, began time.Time) bool {
 	return process.State(last.State).Terminal() && last.FinishedAt.Before(began)
 }
 
-// owners returns the instances with the given Shoot names, by name.
+// owners returns the instances with the given Shoot names, by Shoot name.
 func (c *Comparer) owners(ctx context.Context, names []string) (map[string]instances.Listed, error) {
 	owners := map[string]instances.Listed{}
 	if len(names) == 0 {

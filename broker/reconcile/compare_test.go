@@ -247,7 +247,7 @@ func TestCompare(t *testing.T) {
 
 		f.reported = operatorapi.DifferenceList{Data: []operatorapi.Difference{{Kind: operatorapi.DifferenceKindRuntimeWithoutShoot, ID: "r-x"}}}
 
-		wanted := map[string]string{ // the reason, or the kind of a difference without
+		wanted := map[string]string{ // the reason, or the kind if a difference has no reason
 			"gone": "instance-without-runtime", "r-x": "runtime-without-shoot", "r-lost": "restorable",
 			"r-foreign": "does not describe an instance", "r-vanished": "state of the runtime is deleted", "r-moved": "exists and has another runtime",
 			"r-renamed": "another Shoot, c-other",

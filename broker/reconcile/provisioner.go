@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// maxResponse is the maximum size of a response of the Provisioner, in bytes.
+	// maxResponse is the maximum size of a response from the Provisioner, in bytes.
 	maxResponse = 8 << 20
 	// callTimeout limits one call. The Provisioner ends a page of differences before this time.
 	callTimeout = 35 * time.Second
 )
 
-// Provisioner is a client of the operator API of our Provisioner. It is safe for concurrent use. Errors carry a failure.Kind.
+// Provisioner is a client for our Provisioner's operator API. It is safe for concurrent use. Errors carry a failure.Kind.
 type Provisioner struct {
 	base *url.URL
 	http *http.Client
@@ -50,7 +50,7 @@ func (p *Provisioner) Runtimes(ctx context.Context, cursor string) (operatorapi.
 	return get[operatorapi.RuntimeList](ctx, p, "/runtimes", query)
 }
 
-// Existing returns which of at most pageSize runtimes exist and are not deleted.
+// Existing returns which of the given runtimes exist and are not deleted. It accepts at most pageSize IDs.
 func (p *Provisioner) Existing(ctx context.Context, ids []string) (map[string]bool, error) {
 	existing := map[string]bool{}
 	if len(ids) == 0 {
@@ -82,7 +82,7 @@ func (p *Provisioner) Differences(ctx context.Context, cursor string, limit int)
 	return get[operatorapi.DifferenceList](ctx, p, "/differences", query)
 }
 
-// get sends a GET request and decodes the response.
+// get sends a GET request and decodes the JSON response.
 func get[Body any](ctx context.Context, p *Provisioner, route string, query url.Values) (body Body, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -29,12 +29,12 @@ const (
 	pageTimeout = time.Minute
 )
 
-// Reporter counts the differences at an interval, on one replica. As a prometheus.Collector, it reports the numbers of the newest
-// report on all replicas. All fields are required.
+// Reporter counts the differences at regular intervals, on one replica at a time. As a prometheus.Collector, it exposes the counts of
+// the newest report on all replicas. All fields are required.
 type Reporter struct {
 	Differences operatorserver.Differences
 	Reports     *reports.Store
-	// Interval is the time between two reports, or 0 for none.
+	// Interval is the time between two reports. 0 means no reports.
 	Interval time.Duration
 	Clock    clock.WithTicker
 	Log      logrus.FieldLogger
@@ -47,7 +47,7 @@ type counts struct {
 	Incomplete int `json:"incomplete"`
 }
 
-// Part returns the background work of the reporter.
+// Part returns the lifecycle.Part that calls Report periodically.
 func (r Reporter) Part() lifecycle.Part {
 	return lifecycle.Periodic{
 		Name: "difference report", Every: min(checkEvery, max(r.Interval, time.Second)), Work: r.Report, Clock: r.Clock, Log: r.Log,
@@ -106,7 +106,7 @@ func (r Reporter) page(ctx context.Context, request operatorserver.Comparison) (
 	return r.Differences.Compare(ctx, request)
 }
 
-// kinds returns the kinds of differences in a report. Unknown bindings are not among them.
+// kinds returns the kinds of differences in a report. A report does not search for unknown bindings.
 func kinds() []operatorapi.DifferenceKind {
 	return []operatorapi.DifferenceKind{
 		operatorapi.DifferenceKindShootWithoutRuntime, operatorapi.DifferenceKindRuntimeWithoutShoot,
@@ -159,7 +159,7 @@ func (r Reporter) Collect(metrics chan<- prometheus.Metric) {
 	metrics <- prometheus.MustNewConstMetric(timeMetric(), prometheus.GaugeValue, float64(finished.Unix()))
 }
 
-// fieldsOf returns a difference as fields of a log line.
+// fieldsOf returns the log fields that identify a difference.
 func fieldsOf(difference operatorapi.Difference) logrus.Fields {
 	return logrus.Fields{
 		logging.Kind: string(difference.Kind), logging.InstanceID: difference.InstanceID, logging.RuntimeID: difference.RuntimeID,

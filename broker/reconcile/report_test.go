@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// pages are the pages of a comparison. They count the comparisons.
+// pages serves the pages of a comparison, and counts the calls.
 type pages struct {
 	all  []operatorserver.Compared
 	err  error

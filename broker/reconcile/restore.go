@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// reasonRestored is the reason in timelines and in the audit log.
+// reasonRestored is the reason for a restoration, in timelines and in the audit log.
 const reasonRestored = "restored from the data of the runtime"
 
 // Restore implements operatorserver.Differences. It adds the row of an instance whose runtime exists in the Provisioner, with a
@@ -46,7 +46,7 @@ func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Differenc
 	return err
 }
 
-// insert adds the row, its operation and the entry in the audit log. The broker reads the address of the runtime later.
+// insert adds the instance's row, a succeeded operation and the entry in the audit log. The broker reads the runtime's address later.
 func (c *Comparer) insert(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	now := c.Clock.Now()
 

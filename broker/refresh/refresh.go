@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// validity is the time after which a stored address is read again. Each read costs an admin kubeconfig and an audit entry of
-	// the Provisioner, and a rotation of certificate authorities takes weeks.
+	// validity is the time after which a stored address is read again. It is long because each read costs an admin kubeconfig and
+	// an audit entry in the Provisioner, while a rotation of certificate authorities takes weeks.
 	validity = 7 * 24 * time.Hour
 	// retryAfter is the time between two attempts to read an address.
 	retryAfter = 10 * time.Minute
@@ -72,7 +72,7 @@ type Refresher struct {
 	searched time.Time
 }
 
-// Part returns the background work of the refresher.
+// Part returns the lifecycle.Part that calls Refresh periodically.
 func (r *Refresher) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "addresses of clusters", Every: every, Work: r.Refresh, Clock: r.Clock, Log: r.Log}.Part()
 }

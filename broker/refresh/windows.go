@@ -43,7 +43,7 @@ type Windows struct {
 	searched time.Time
 }
 
-// Part returns the part of the service that calls Refresh periodically.
+// Part returns the lifecycle.Part that calls Refresh periodically.
 func (w *Windows) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "maintenance windows", Every: every, Work: w.Refresh, Clock: w.Clock, Log: w.Log}.Part()
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// AccountPool configures the assignment of cloud accounts to tenants. Without rules, APP_TARGET_SECRETS maps providers to accounts.
+// AccountPool configures the assignment of cloud accounts to tenants. If RulesFile is empty, there is no pool, and
+// APP_TARGET_SECRETS maps providers to accounts.
 type AccountPool struct {
 	RulesFile   string             `env:"RULES_FILE"     help:"file with the rules of the account pool; if empty, APP_TARGET_SECRETS names one account for each provider"`
 	BindingKind string             `env:"BINDING_KIND"   help:"kind of the accounts in Gardener: CredentialsBinding, or SecretBinding for landscapes that have only those"`
@@ -61,20 +62,20 @@ func (c Config) checkAccounts() error {
 	return errors.Join(errs...)
 }
 
-// accountPool assigns accounts by the configured rules. cleaner cleans up the dirty ones.
+// accountPool assigns accounts by the configured rules. cleaner cleans up dirty accounts.
 type accountPool struct {
 	accountpool.Instances
 
 	cleaner *poolcleanup.Cleaner
 }
 
-// operatedPool is the pool together with the cleanup of its dirty accounts.
+// operatedPool combines the pool and its cleaner into an operator.AccountPool.
 type operatedPool struct {
 	accountpool.Pool
 	*poolcleanup.Cleaner
 }
 
-// accounts returns the pool for the steps, or nil if none is configured.
+// accounts returns the pool for the steps, or nil if no pool is configured.
 func (p *accountPool) accounts() Accounts {
 	if p == nil {
 		return nil
@@ -83,7 +84,7 @@ func (p *accountPool) accounts() Accounts {
 	return p
 }
 
-// operated returns the pool for the operator API, or nil if none is configured.
+// operated returns the pool for the operator API, or nil if no pool is configured.
 func (p *accountPool) operated() operator.AccountPool {
 	if p == nil {
 		return nil
@@ -113,8 +114,8 @@ func (s *Service) connectCleanupHook(connected *upstreams, config Config, stores
 	return nil
 }
 
-// cleanupCalls is the maximum number of concurrent calls to the cleanup hook: one of the background job, and those that operators
-// start.
+// cleanupCalls is the maximum number of concurrent calls to the cleanup hook. The background job makes one call at a time.
+// Operators can start the others.
 const cleanupCalls = 5
 
 // connectAccountPool opens the account pool if one is configured, and checks its rules against the catalog. It always registers the

@@ -22,9 +22,9 @@ const (
 	accountsCheckEvery  = time.Minute
 )
 
-// AccountsReporter counts the accounts of the account pool at an interval. Only one replica counts, because this lists objects in
-// Gardener. As a prometheus.Collector, it reports the numbers of the newest report on all replicas. Without a pool, there is no
-// report.
+// AccountsReporter counts the accounts of the account pool at a fixed interval. Only one replica counts, because counting lists
+// objects in Gardener. As a prometheus.Collector, it exposes the counts of the newest report on all replicas. If there is no
+// pool, there is no report.
 type AccountsReporter struct {
 	// Pool is only needed for reports, not by Collect.
 	Pool    accountpool.Pool
@@ -33,17 +33,17 @@ type AccountsReporter struct {
 	Log     logrus.FieldLogger
 }
 
-// accountCounts is the stored form of a report, by account type.
+// accountCounts is the stored form of a report. It maps account types to their counts.
 type accountCounts map[string]typeCounts
 
-// typeCounts are the numbers for one type of account.
+// typeCounts counts the accounts of one type.
 type typeCounts struct {
 	States map[accountpool.State]int `json:"states"`
 	// SharedInstances is the number of instances in shared accounts.
 	SharedInstances int `json:"sharedInstances"`
 }
 
-// Part returns the background work of the reporter.
+// Part returns the lifecycle.Part that calls Report every minute.
 func (r AccountsReporter) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "account report", Every: accountsCheckEvery, Work: r.Report, Clock: r.Clock, Log: r.Log}.Part()
 }

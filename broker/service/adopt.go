@@ -30,7 +30,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
-// AdoptCommand returns the command `broker adopt`.
+// AdoptCommand returns the `broker adopt` command.
 func AdoptCommand() program.Command[Config] {
 	var options AdoptOptions
 

@@ -50,7 +50,7 @@ func loadCatalog(config Config) (*catalog.Catalog, error) {
 	return catalog.Load(catalogFiles(config), options)
 }
 
-// watch returns the part of the service that reloads the catalog when its files change. If the changed files are invalid, the old
+// watch returns the lifecycle.Part that reloads the catalog when its files change. If the changed files are invalid, the old
 // catalog stays in use and the error is reported.
 func watch(config Config, offer *catalog.Catalog, recorder *audit.Recorder, log logrus.FieldLogger) lifecycle.Part {
 	return catalog.Watcher{

@@ -45,8 +45,8 @@ type Config struct {
 	Reconciler       reconciler.Config       `envPrefix:"RECONCILER_"`
 
 	DefaultRequestRegion string            `env:"DEFAULT_REQUEST_REGION" help:"platform region of requests whose path contains none"`
-	PlatformsFile        string            `env:"PLATFORMS_FILE"         help:"file that names the platforms, with their credentials, regions and tenants; the service reloads the file when it changes. If empty, all clients with the role osb are one platform"`
-	QuotasFile           string            `env:"QUOTAS_FILE"            help:"file with the numbers of instances that tenants may have; the service reloads the file when it changes. If empty, there are no quotas"`
+	PlatformsFile        string            `env:"PLATFORMS_FILE"         help:"file that names the platforms, with their credentials, regions and tenants; the service reloads the file when it changes. If empty, all clients with the osb role are one platform"`
+	QuotasFile           string            `env:"QUOTAS_FILE"            help:"file with the quotas, which limit how many instances tenants may have; the service reloads the file when it changes. If empty, there are no quotas"`
 	OSBStrict            bool              `env:"OSB_STRICT"             help:"require organization_guid and space_guid"`
 	KubernetesVersion    string            `env:"KUBERNETES_VERSION"     help:"Kubernetes version of new runtimes"`
 	Catalog              Catalog           `envPrefix:""`
@@ -61,9 +61,9 @@ type Config struct {
 	BTPCheckInterval     time.Duration     `env:"BTP_CHECK_INTERVAL"     help:"interval at which the broker compares the Secret of the SAP BTP service operator in each runtime with the credentials of its instance, and repairs it; 0 turns it off"`
 	BindingLimit         int               `env:"BINDING_LIMIT"          help:"maximum number of live bindings of an instance"`
 	UnbindWait           time.Duration     `env:"UNBIND_WAIT"            help:"time for which an asynchronous unbind waits for the removal before it responds with 202, at most 8s; 0 means no wait"`
-	DashboardURL         string            `env:"DASHBOARD_URL"          help:"dashboard of instances on platforms, with the placeholder {instance_id}; if empty, the page of the instance in the console at APP_PUBLIC_URL, or none without a console"`
-	DirectorDashboard    bool              `env:"DIRECTOR_DASHBOARD"     help:"replace the dashboard of a new runtime with the console that Director has of it, if any; the Provisioner passes it on"`
-	PublicURL            string            `env:"PUBLIC_URL"             help:"address of the broker in links for users; empty for no links"`
+	DashboardURL         string            `env:"DASHBOARD_URL"          help:"URL of an instance's dashboard, which platforms show, with the placeholder {instance_id}; if empty, the page of the instance in the console at APP_PUBLIC_URL, or no dashboard if the console is off"`
+	DirectorDashboard    bool              `env:"DIRECTOR_DASHBOARD"     help:"replace the dashboard of a new runtime with its console URL from Director, if any, which the Provisioner passes on"`
+	PublicURL            string            `env:"PUBLIC_URL"             help:"URL of the broker in links for users; if empty, there are no links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
 	Events               Events            `envPrefix:"EVENT_"`
 	Webhooks             Webhooks          `envPrefix:"WEBHOOK_"`
@@ -165,20 +165,19 @@ type Catalog struct {
 	OnlyOneFreePerGA     bool     `env:"ONLY_ONE_FREE_PER_GA"     help:"limit each global account to one instance of the free plan"`
 }
 
-// Kyma configures the Kyma of runtimes. Variables that also exist in the Kyma Environment Broker have the same names.
+// Kyma configures how runtimes get Kyma. Variables that also exist in the Kyma Environment Broker have the same names.
 type Kyma struct {
-	Version                string                    `env:"KYMA_VERSION"                  help:"default version of Kyma on new runtimes of plans with kyma, a release that the installer knows; if empty, no plan installs Kyma"`
+	Version                string                    `env:"KYMA_VERSION"                  help:"default Kyma version on new runtimes of plans with a kyma section, a release that the installer knows; if empty, only Lifecycle Manager can install Kyma"`
 	Installer              environment.KymaInstaller `env:"KYMA_INSTALLER"                help:"system that installs Kyma on new runtimes: provisioner, or reconciler, which needs APP_RECONCILER_URL. Existing runtimes keep their installer"`
 	VersionConfigNamespace string                    `env:"VERSION_CONFIG_NAMESPACE"      help:"namespace of the ConfigMap with versions of Kyma for accounts, in the control plane"`
 	VersionConfigName      string                    `env:"VERSION_CONFIG_NAME"           help:"name of the ConfigMap with versions of Kyma for accounts: keys SA_ and GA_ with the ID of a subaccount or global account; empty for none"`
 	KubeconfigPath         string                    `env:"CONTROL_PLANE_KUBECONFIG_PATH" help:"kubeconfig of the control plane, the cluster with versions, plan configuration and overrides of Kyma; empty for none"`
 	Namespace              string                    `env:"CONTROL_PLANE_NAMESPACE"       help:"namespace of plan configuration and overrides in the control plane"`
 	Calls                  int                       `env:"CONTROL_PLANE_CALLS"           help:"maximum number of concurrent calls to the control plane, per replica"`
-	OnDemandVersion        bool                      `env:"ENABLE_ON_DEMAND_VERSION"      help:"allow orders to choose the version of Kyma with the parameter kymaVersion"`
+	OnDemandVersion        bool                      `env:"ENABLE_ON_DEMAND_VERSION"      help:"allow orders to choose the version of Kyma with the kymaVersion parameter"`
 }
 
-// OIDC configures the login of users of runtimes. If no issuer is set, the Provisioner chooses the issuer of new
-// clusters.
+// OIDC configures how users log in to runtimes. If no issuer is set, the Provisioner chooses the issuer of new clusters.
 type OIDC struct {
 	IssuerURL string `env:"ISSUER_URL" help:"URL of the OIDC issuer in users' kubeconfigs, which new clusters also trust by default"`
 	ClientID  string `env:"CLIENT_ID"  help:"client ID in kubeconfigs for users"`
@@ -186,8 +185,8 @@ type OIDC struct {
 
 // Kubeconfigs configures the endpoint that issues kubeconfigs to users of runtimes, GET /kubeconfig/{instance_id}.
 type Kubeconfigs struct {
-	LoginRequired bool    `env:"LOGIN_REQUIRED" help:"require a login with the role viewer for the kubeconfigs for users of runtimes, which contain no credentials"`
-	RateLimit     float64 `env:"RATE_LIMIT"     help:"requests per second for kubeconfigs for users that a replica accepts from each address; 0 means no limit"`
+	LoginRequired bool    `env:"LOGIN_REQUIRED" help:"require a login with the viewer role for the kubeconfigs for users of runtimes, which contain no credentials"`
+	RateLimit     float64 `env:"RATE_LIMIT"     help:"requests per second for user kubeconfigs that a replica accepts from each address; 0 means no limit"`
 }
 
 // Events configures the events that operators and other systems can follow.
@@ -204,7 +203,7 @@ type Webhooks struct {
 // kubeconfigBurst is the number of requests for kubeconfigs that an address may send at once.
 const kubeconfigBurst = 50
 
-// limiter returns the rate limiter for requests of kubeconfigs, by client address.
+// limiter returns a rate limiter for kubeconfig requests. It has a separate limit for each client address.
 func (k Kubeconfigs) limiter() (*auth.Limiter, error) {
 	limit, err := auth.NewLimiter(k.RateLimit, kubeconfigBurst, clock.RealClock{})
 	if err != nil {

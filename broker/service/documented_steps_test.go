@@ -41,7 +41,7 @@ func documentedSteps() map[string][]string {
 	}
 }
 
-// movedStages maps the documented steps that have their own stages, as ADR 2 explains, to these.
+// movedStages maps the documented steps that have stages of their own, as ADR 2 explains, to these stages.
 func movedStages() map[string]string {
 	return map[string]string{
 		"create_runtime/Get_Kubeconfig":                  "get_kubeconfig/Get_Kubeconfig",

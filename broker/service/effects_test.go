@@ -182,7 +182,7 @@ func (f *effectsFixture) shown() shownRows {
 	return rows
 }
 
-// runLastStage claims an operation of the kind, runs the last stage of its process, and returns the write that ends it.
+// runLastStage claims an operation of the given kind, runs the last stage of its process, and returns the write that ends it.
 func (f *effectsFixture) runLastStage(kind string) process.Progress {
 	f.Helper()
 

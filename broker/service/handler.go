@@ -35,8 +35,8 @@ func (s *Service) serve(ctx context.Context, config Config, served served, reque
 	return s.Serve(ctx, requests.Count(broker.NewHandler(brokerOptions(config, served.operators, console, requests))), parts...)
 }
 
-// brokerOptions returns the options of the broker's handler. It copies shared dependencies from the options of the
-// operator API, which the handler serves as well.
+// brokerOptions returns the options of the broker's handler. It copies shared dependencies from the options of the operator API,
+// which the handler also serves.
 func brokerOptions(config Config, operators operator.Options, console http.Handler, requests *httpserver.Load) broker.Options {
 	return broker.Options{
 		DB:           operators.DB,

@@ -54,8 +54,8 @@ func (c Config) secondInstaller(variable string) error {
 		"APP_KYMA_VERSION", variable, c.Kyma.Version, environment.InstallerReconciler, variable)
 }
 
-// addRenewal adds the part that renews the kubeconfigs of Lifecycle Manager and the Reconciler, unless both are turned off. It always
-// registers the metrics of these kubeconfigs.
+// addRenewal adds the lifecycle.Part that renews the kubeconfigs that Lifecycle Manager and the Reconciler store, unless both
+// systems are turned off. It always registers the metrics of these kubeconfigs.
 func (s *Service) addRenewal(connected *upstreams, stores stores, access clusterclient.Access, config Config) {
 	holders := map[string]credentials.Holder{}
 
@@ -87,8 +87,8 @@ func (s *Service) addRenewal(connected *upstreams, stores stores, access cluster
 	connected.parts = append(connected.parts, renewer.Part())
 }
 
-// repair returns the part that repairs the credentials for Service Manager in runtimes, and registers its metric. An interval of 0 turns
-// the repair off.
+// repair returns the lifecycle.Part that repairs the credentials for Service Manager in runtimes, and registers its metric. An
+// interval of 0 turns the repair off.
 func (s *Service) repair(stores stores, access clusterclient.Access, interval time.Duration) lifecycle.Part {
 	checks := credentials.NewChecks()
 	s.Metrics().MustRegister(checks)

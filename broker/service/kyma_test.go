@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// installers is a row of the table "Who installs Kyma": the values of the variables, and who installs Kyma for plans with the section
-// kyma or lifecycleManager. Both are "refused" if the broker does not start.
+// installers is a row of the table "Who installs Kyma": the values of the variables, and who installs Kyma for plans with the
+// kyma or lifecycleManager section. Both are "refused" if the broker does not start.
 type installers struct {
 	version, installer, url, manager string
 	kyma, lifecycleManager           string
@@ -90,7 +90,7 @@ func TestInstallers(t *testing.T) {
 	}
 }
 
-// check compares the row with a broker with the combination of values.
+// check compares the row with a broker that has the given combination of values.
 func (i installers) check(t *testing.T, combination []string) {
 	t.Helper()
 

@@ -66,7 +66,7 @@ func hold(t *testing.T, tables service.Tables, kind, key string) process.Record 
 	return storagetest.Claim(t, tables.Operations, process.Claim{Owner: "holder", Limit: 1, Now: now, Until: now.Add(time.Hour)}, kind)[0].Record
 }
 
-// effect ends an operation of the kind successfully, with the effect, and returns its record.
+// effect ends an operation of the given kind successfully, with the given effect, and returns its record.
 func effect(t *testing.T, tables service.Tables, kind, key string, made func(process.Record) process.Effect) process.Record {
 	t.Helper()
 

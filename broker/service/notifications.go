@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// notificationsKept is how long messages are kept. notificationsSwept is the interval at which older ones are removed.
+	// notificationsKept is how long messages are kept. notificationsSwept is the interval at which older messages are removed.
 	notificationsKept  = 7 * 24 * time.Hour
 	notificationsSwept = time.Hour
 )
@@ -29,13 +29,13 @@ type announcer struct {
 	clock  clock.PassiveClock
 }
 
-// NewNotifications returns Notifications that record the start of maintenances in the event log.
+// NewNotifications returns Notifications that record the start of each maintenance in the event log.
 func NewNotifications(events *eventlog.Store, clock clock.PassiveClock) upgrading.Notifications {
 	return announcer{events, clock}
 }
 
-// Announce implements upgrading.Notifications. A lost lease is a transient error, because the replica that has the lease runs the
-// step.
+// Announce implements upgrading.Notifications. A lost lease is a transient error, because the replica that holds the lease runs
+// the step.
 func (n announcer) Announce(ctx context.Context, by process.Record) error {
 	err := n.events.StartMaintenance(ctx, by, n.clock.Now())
 	if errors.Is(err, process.ErrLeaseLost) {
@@ -45,7 +45,8 @@ func (n announcer) Announce(ctx context.Context, by process.Record) error {
 	return explain(err, "the start of the maintenance")
 }
 
-// connectNotifications connects the notification service if it is configured. Old messages are removed even if it is switched off.
+// connectNotifications connects the notification service if it is configured. Old messages are removed even if the service is not
+// configured.
 func (s *Service) connectNotifications(connected *upstreams, config notification.Config, stores stores, wake func()) error {
 	metrics := notify.NewMetrics(stores.notifications, clock.RealClock{}, s.Log)
 	s.Metrics().MustRegister(metrics)

@@ -96,7 +96,7 @@ func upgradeSteps(processes []process.Process[environment.Data]) func(kind strin
 	}
 }
 
-// comparer returns the Comparer of the instances with the runtimes of the Provisioner.
+// comparer returns a Comparer, which compares the instances with the Provisioner's runtimes.
 func (s *Service) comparer(stores stores, recorder *audit.Recorder, provisioner *reconcile.Provisioner, access clusterclient.Access) *reconcile.Comparer {
 	return &reconcile.Comparer{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings, Endpoints: stores.endpoints,
@@ -104,8 +104,8 @@ func (s *Service) comparer(stores stores, recorder *audit.Recorder, provisioner 
 	}
 }
 
-// report returns the background part that counts the differences at an interval, and registers its metrics. An interval of 0 turns it
-// off.
+// report returns the lifecycle.Part that counts the differences at the given interval, and registers its metrics. An interval of
+// 0 turns the counting off.
 func (s *Service) report(comparer *reconcile.Comparer, reports *reports.Store, interval time.Duration) lifecycle.Part {
 	reporter := reconcile.Reporter{Differences: comparer, Reports: reports, Interval: interval, Clock: clock.RealClock{}, Log: s.Log}
 	s.Metrics().MustRegister(reporter)

@@ -32,7 +32,7 @@ func NewObjects(store *outsideobjects.Store, clock clock.PassiveClock) Objects {
 	return objects{store, clock}
 }
 
-// FindObject returns the object of the instance, or an object without a state.
+// FindObject returns the recorded object of the given kind. If there is none, it returns an object without a state.
 func (o objects) FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error) {
 	all, err := o.ObjectsIn(ctx, instanceID, system)
 	for _, object := range all {
@@ -44,7 +44,7 @@ func (o objects) FindObject(ctx context.Context, instanceID, system, kind string
 	return environment.OutsideObject{InstanceID: instanceID, System: system, Kind: kind}, err
 }
 
-// ObjectsIn returns the objects of the instance in the system.
+// ObjectsIn returns the recorded objects of the instance in the given system.
 func (o objects) ObjectsIn(ctx context.Context, instanceID, system string) ([]environment.OutsideObject, error) {
 	all, err := o.store.OfInstance(ctx, instanceID)
 
@@ -68,8 +68,8 @@ func (o objects) Sharing(ctx context.Context, object environment.OutsideObject) 
 	return shared, explainObject(err)
 }
 
-// explainObject converts an error of the store. A lost lease is a transient error, because the replica that has the lease runs the
-// step.
+// explainObject converts an error of the store. A lost lease is a transient error, because the replica that holds the lease runs
+// the step.
 func explainObject(err error) error {
 	if errors.Is(err, process.ErrLeaseLost) {
 		return failure.Wrap(failure.Transient, err, "another replica has taken over the operation")

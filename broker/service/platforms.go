@@ -25,8 +25,8 @@ func (s *Service) loadFiles(config Config, stores *stores) (*catalog.Catalog, fu
 	return plans, platforms, err
 }
 
-// loadPlatforms reads the file with the platforms and makes the access control watch it. It returns a function that returns the
-// current platforms. If the file becomes invalid while the broker runs, the error is reported and the platforms do not change.
+// loadPlatforms reads the file with the platforms, and reloads it when it changes. It returns a function that returns the current
+// platforms. If the file becomes invalid while the broker runs, the error is reported and the platforms do not change.
 func loadPlatforms(path string, access *auth.Access) (func() auth.Platforms, error) {
 	if path == "" {
 		return func() auth.Platforms { return auth.Platforms{} }, nil

@@ -36,7 +36,7 @@ func (p countedPolls) count(operations int) {
 	}
 }
 
-// countPolls registers the counters of polls, and returns a function that counts a request for a number of operations.
+// countPolls registers the counters of polls, and returns a function that counts a request for the given number of operations.
 func countPolls(metrics prometheus.Registerer) func(operations int) {
 	requests := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "environment_broker_poll_requests_total",

@@ -53,7 +53,7 @@ type Parts struct {
 	Orchestrations orchestrating.Orchestrations
 	// Pace returns the interval at which operations of the Provisioner are polled.
 	Pace provisionerwait.Pace
-	// Kind returns the kind of the Provisioner that the feed has detected.
+	// Kind returns which kind of Provisioner the feed has detected.
 	Kind func() provisionerclient.Kind
 	// LeftOver, if set, is called for each runtime that may still exist after the deprovisioning of its instance, with the reason.
 	LeftOver func(deprovisioning.LeftOver)
@@ -91,7 +91,7 @@ type Rows interface {
 	binding.Bindings
 }
 
-// processes returns the processes with the parts of the service.
+// processes returns the broker's processes. It passes them the clients and stores of the service.
 func (s *Service) processes(config Config, stores stores, connected upstreams, conductor orchestration.Conductor,
 	provisioner *provisionerclient.Client, access clusterclient.Access,
 	follow *feed.Feed,
@@ -162,7 +162,8 @@ func reconcilingOf(config Config, parts Parts) reconciling.Reconciler {
 	return shared
 }
 
-// creationOptions returns the dependencies of the processes that create runtimes. A system that is switched off is nil.
+// creationOptions returns the dependencies of the processes that create runtimes. The client of a system that is switched off is
+// nil.
 func creationOptions(config Config, parts Parts, waiter provisionerwait.Waiter) provisioning.Options {
 	options := provisioning.Options{
 		Provisioner: parts.Provisioner,
@@ -204,7 +205,7 @@ func creationOptions(config Config, parts Parts, waiter provisionerwait.Waiter) 
 	return options
 }
 
-// kymaResourceOptions returns the dependencies of the steps of Lifecycle Manager.
+// kymaResourceOptions returns the dependencies of the steps that use Lifecycle Manager.
 func kymaResourceOptions(config Config, parts Parts) kymaresource.Options {
 	options := kymaresource.Options{
 		Kyma: parts.Kyma, Access: parts.Access, Records: parts.Objects, Limit: config.LifecycleManager.ReadyTimeout,
@@ -216,7 +217,8 @@ func kymaResourceOptions(config Config, parts Parts) kymaresource.Options {
 	return options
 }
 
-// removalOptions returns the dependencies of the processes that remove runtimes. A system that is switched off is nil.
+// removalOptions returns the dependencies of the processes that remove runtimes. The client of a system that is switched off is
+// nil.
 func removalOptions(config Config, parts Parts, waiter provisionerwait.Waiter) deprovisioning.Options {
 	options := deprovisioning.Options{
 		Provisioner:   parts.Provisioner,

@@ -13,8 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// upstreamOf returns the Provisioner as an upstream system, with a limit of concurrent calls, a circuit breaker and
-// metrics.
+// upstreamOf returns the Provisioner as an upstream system, with a limit on concurrent calls, a circuit breaker and metrics.
 func upstreamOf(config Provisioner) *upstream.System {
 	return upstream.New(upstream.Options{
 		Name: "provisioner", Title: "the Provisioner", Component: failure.ComponentProvisioner,

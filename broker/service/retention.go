@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// NewRemoval returns the rules for the retention of the operations in the tables.
+// NewRemoval returns the retention rules for the operations in the tables.
 func NewRemoval(tables Tables) operations.Removal {
 	return stores{
 		instances: tables.Instances, bindings: tables.Bindings, leftovers: tables.Leftovers, objects: tables.Objects,
@@ -17,7 +17,7 @@ func NewRemoval(tables Tables) operations.Removal {
 	}.removal()
 }
 
-// removal returns the rules for the retention of the broker's operations.
+// removal returns the retention rules for the broker's operations.
 func (s stores) removal() operations.Removal {
 	return operations.Removal{
 		Subjects: s.subjects, Named: s.orchestrations.UnfinishedUpgrades,
@@ -27,10 +27,10 @@ func (s stores) removal() operations.Removal {
 	}
 }
 
-// subjects returns, for each key of operations, how many of them to keep. Existing bindings and leftovers, and orchestrations that
-// have not ended, need all of their operations, which are few. An instance with leftovers needs all of them, because a cleanup uses
-// the data of the deletion. A deleted instance with recorded objects in other systems needs them, because an erasure finds the
-// objects through the operations.
+// subjects returns, for each operation key, whether its operations must be kept. Existing bindings and leftovers, and
+// orchestrations that have not ended, need all of their operations, which are few. An instance with leftovers needs all of them,
+// because a cleanup uses the data of the deletion. A deleted instance with recorded objects in other systems needs them, because
+// an erasure finds the objects through the operations.
 func (s stores) subjects(ctx context.Context, tx storage.Tx, keys []string) (map[string]operations.Subject, error) {
 	var instanceIDs, owners, orchestrationIDs []string
 
@@ -79,8 +79,8 @@ func (s stores) subjects(ctx context.Context, tx storage.Tx, keys []string) (map
 	return subjects, nil
 }
 
-// needed returns the keys whose operations are all needed: those of the bindings and leftovers of the instances, the IDs of instances
-// with leftovers, and the keys of orchestrations that have not ended.
+// needed returns the keys whose operations are all needed: the keys of the instances' bindings and leftovers, the IDs of
+// instances with leftovers, and the keys of orchestrations that have not ended.
 func (s stores) needed(ctx context.Context, tx storage.Tx, instanceIDs, orchestrationIDs []string) ([]string, error) {
 	needed, err := s.bindings.Keys(ctx, tx, instanceIDs)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
-// rows implements Rows with the stores. It converts their errors to failure.Error. Errors of the database are
-// transient, so the engine retries the step.
+// rows implements Rows with the stores. It converts their errors to failure.Error. Database errors are transient, so the engine
+// retries the step.
 type rows struct {
 	stores
 
@@ -55,7 +55,7 @@ func NewRows(tables Tables, clock clock.PassiveClock) Rows {
 	}, clock}
 }
 
-// Find returns the instance as it is currently stored. If it does not exist, the error has the kind Permanent and the reason
+// Find returns the instance as it is currently stored. If it does not exist, the error is of kind Permanent and has the reason
 // failure.ReasonNotFound.
 func (r rows) Find(ctx context.Context, id string) (environment.Instance, error) {
 	instance, err := r.instances.Get(ctx, r.db.Reader(), id)
@@ -68,7 +68,7 @@ func (r rows) SetRuntime(ctx context.Context, by process.Record, instance enviro
 	return explain(r.instances.SetRuntime(ctx, by, instance, runtimeID), "the runtime of the instance")
 }
 
-// SetDashboardURL stores the console of the instance's runtime as its dashboard.
+// SetDashboardURL stores the URL of the runtime's console as the dashboard of the instance.
 func (r rows) SetDashboardURL(ctx context.Context, by process.Record, instance environment.Instance, address string) error {
 	return explain(r.instances.SetDashboardURL(ctx, by, instance, address), "the dashboard of the instance")
 }
@@ -319,8 +319,7 @@ func (r rows) dataOf(ctx context.Context, operationID string) (environment.Data,
 	return data, nil
 }
 
-// explain converts an error of the database to a failure.Error. The subject names the affected rows. It returns nil
-// if err is nil.
+// explain converts a database error to a failure.Error. subject names the affected rows. It returns nil if err is nil.
 func explain(err error, subject string) error {
 	switch {
 	case err == nil:

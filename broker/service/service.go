@@ -263,7 +263,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	})...)
 }
 
-// retention returns the parts that remove old timelines and events.
+// retention returns the lifecycle.Parts that remove old timelines and events.
 func (s *Service) retention(config Config, stores stores) []lifecycle.Part {
 	return []lifecycle.Part{
 		stores.operations.Retention(config.Engine.TimelineRetention, clock.RealClock{}, s.Log).Part(),
@@ -283,14 +283,14 @@ func (s *Service) streams(config Config, stores stores, publisher *events.Publis
 	return streams
 }
 
-// recovery returns the part that probes an upstream system during an outage.
+// recovery returns the lifecycle.Part that probes an upstream system during an outage.
 func (s *Service) recovery(title string, system *upstream.System, probe func(context.Context) error, stores stores, wake func()) lifecycle.Part {
 	return lifecycle.Part{Name: "recovery of " + title, Run: upstream.Recovery{
 		System: system, Probe: probe, Operations: stores.operations, Wake: wake, Clock: clock.RealClock{}, Log: s.Log,
 	}.Run}
 }
 
-// runtimeAccess returns the client of runtimes, which records their addresses, and the limiter of requests for kubeconfigs.
+// runtimeAccess returns the client for runtimes, which records their addresses, and the rate limiter for kubeconfig requests.
 func runtimeAccess(config Config, provisioner *provisionerclient.Client, addresses *endpoints.Store) (clusterclient.Access, *auth.Limiter, error) {
 	allowed, err := networks.Parse(config.OwnClusterNetworks)
 	if err != nil {
@@ -326,7 +326,7 @@ func (s *Service) newEngine(config Config, store *operations.Store, processes []
 	return engine, nil
 }
 
-// addresses returns the part of the service that reads missing addresses of clusters, and old ones again.
+// addresses returns the lifecycle.Part that reads missing cluster addresses, and reads old ones again.
 func (s *Service) addresses(stores stores, access clusterclient.Access) lifecycle.Part {
 	refresher := &refresh.Refresher{
 		DB: s.DB, Endpoints: stores.endpoints, Instances: stores.instances, Kubeconfigs: access, Clock: clock.RealClock{}, Log: s.Log,
@@ -335,7 +335,7 @@ func (s *Service) addresses(stores stores, access clusterclient.Access) lifecycl
 	return refresher.Part()
 }
 
-// windows returns the part of the service that reads the maintenance windows of Shoots.
+// windows returns the lifecycle.Part that reads the maintenance windows of Shoots.
 func (s *Service) windows(stores stores, provisioner *provisionerclient.Client) lifecycle.Part {
 	windows := &refresh.Windows{
 		DB: s.DB, Store: stores.orchestrations, Instances: stores.instances, Provisioner: provisioner, Clock: clock.RealClock{}, Log: s.Log,
@@ -349,7 +349,7 @@ func SealedColumns() []storage.SealedColumn {
 	return []storage.SealedColumn{operations.Sealed(), instances.Sealed(), bindings.Sealed(), endpoints.Sealed(), outsideobjects.Sealed(), webhooks.Sealed()}
 }
 
-// rotation returns the part of the service that re-encrypts all sealed columns when the first key changes.
+// rotation returns the lifecycle.Part that re-encrypts all sealed columns when the first key changes.
 func (s *Service) rotation() lifecycle.Part {
 	return keyrotation.New(keyrotation.Options{
 		DB: s.DB, Keys: s.Keys, Columns: SealedColumns(), Clock: clock.RealClock{}, Log: s.Log, Metrics: s.Metrics(),

@@ -42,7 +42,7 @@ func usable(t *testing.T) service.Config {
 	return config
 }
 
-// written returns the path of a new file with the content.
+// written writes the content to a new file and returns its path.
 func written(t *testing.T, content string) string {
 	t.Helper()
 

@@ -109,8 +109,8 @@ func (s *Service) connectCIS(connected *upstreams, config cis.Config, stores sto
 	return nil
 }
 
-// connectBundles connects the API server of the bundle provisioner for the console. The server need not respond yet, and the file
-// with its kubeconfig need not exist yet.
+// connectBundles connects the API server of the bundle provisioner for the console. It succeeds even if the server does not
+// respond yet, or the kubeconfig file does not exist yet.
 func (s *Service) connectBundles(connected *upstreams, config session.Config, stores stores, wake func()) {
 	if !config.Enabled || config.BundlesKubeconfigPath == "" {
 		return
@@ -128,7 +128,8 @@ func (s *Service) connectBundles(connected *upstreams, config session.Config, st
 // bundlesCalls is the maximum number of concurrent calls to the Bundle API server. Only pages of the console cause calls.
 const bundlesCalls = 8
 
-// cisCalls is the maximum number of concurrent calls to CIS: one of the background job, and those that operators start.
+// cisCalls is the maximum number of concurrent calls to CIS. The background job makes one call at a time. Operators can start the
+// others.
 const cisCalls = 5
 
 func (s *Service) connectEDP(connected *upstreams, config edp.Config, stores stores, wake func()) error {
@@ -206,7 +207,7 @@ func (s *Service) connectReconciler(connected *upstreams, config reconciler.Conf
 // restoreEvery is the interval at which the broker looks for evaluations that an upgrade has left in maintenance.
 const restoreEvery = 15 * time.Second
 
-// restoration returns the part that restores the states of evaluations whose upgrade failed or was canceled.
+// restoration returns the lifecycle.Part that restores the states of evaluations whose upgrade failed or was canceled.
 func (s *Service) restoration(client *avs.Client, stores stores) lifecycle.Part {
 	maintained := maintenance.Maintenance{AvS: client}
 

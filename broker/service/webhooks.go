@@ -15,7 +15,7 @@ import (
 // jitter is the maximum fraction by which the pauses between attempts are lengthened.
 const jitter = 0.1
 
-// connectWebhooks adds the part that delivers events to webhooks, and registers its metrics.
+// connectWebhooks adds the lifecycle.Part that delivers events to webhooks, and registers its metrics.
 func (s *Service) connectWebhooks(connected *upstreams, config Config, stores stores) error {
 	allowed, err := networks.Parse(config.Webhooks.Networks)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// Name is the name of the job.
+	// Name is the name of the job, which identifies it in the operator API and in metrics.
 	Name = "subaccounts"
 	// cursorID is the ID of the cursor in package reports.
 	cursorID = "events of subaccounts"
@@ -45,8 +45,7 @@ type Cleaner struct {
 	Operations *operations.Store
 	// Reports stores the cursor.
 	Reports *reports.Store
-	// Delete accepts the deletion of an instance. It reports whether it has accepted one: the instance may be gone or already
-	// being deleted.
+	// Delete accepts the deletion of an instance. It returns false if the instance is gone or already being deleted.
 	Delete func(ctx context.Context, instanceID, reason string) (bool, error)
 	Clock  clock.PassiveClock
 }
@@ -62,7 +61,7 @@ func (c Cleaner) Job(every time.Duration, limit int) jobs.Job {
 	return jobs.Job{
 		Name: Name, Description: "Delete the instances of subaccounts that were deleted in SAP Cloud Management.",
 		Items: "instances", Every: every, Limit: limit, Reason: "the subaccount was deleted", Due: c.due,
-		Protection: "Protected instances are kept: each causes an error of every run until an operator lifts its protection.",
+		Protection: "Protected instances are kept: each causes an error in every run until an operator lifts its protection.",
 	}
 }
 

@@ -45,7 +45,8 @@ func rollbackTarget(operation process.Record) error {
 	return nil
 }
 
-// allowsRollback checks an operation that is newer than the upgrade. Operations that did not start have changed nothing.
+// allowsRollback returns an error if an operation that is newer than the upgrade prevents its rollback. An operation that never
+// started has changed nothing.
 func (u Upgrader) allowsRollback(ctx context.Context, tx storage.Tx, operation process.Record, operationID string) error {
 	switch {
 	case operation.NeverStarted():
@@ -104,8 +105,8 @@ func (u Upgrader) data(ctx context.Context, tx storage.Tx, operationID string) (
 	return data, failure.While(err, "reading the data of operation %s", operationID)
 }
 
-// MayHaveChanged reports whether an upgrade may have changed its runtime: it is neither a dry run nor preempted. If its data cannot be
-// decrypted, the upgrade counts as one that may have.
+// MayHaveChanged reports whether an upgrade may have changed its runtime, because it was neither a dry run nor preempted. If its
+// data cannot be decrypted, the result is true.
 func (u Upgrader) MayHaveChanged(ctx context.Context, tx storage.Tx, operationID string) (bool, error) {
 	data, err := u.data(ctx, tx, operationID)
 	if errors.Is(err, operations.ErrSealed) {
@@ -115,7 +116,7 @@ func (u Upgrader) MayHaveChanged(ctx context.Context, tx storage.Tx, operationID
 	return !changesNothing(data.Upgrade), err
 }
 
-// changesNothing reports whether an operation is no upgrade, or one that leaves its runtime as it is: a dry run or a preempted upgrade.
+// changesNothing reports whether the upgrade leaves its runtime unchanged: if it is nil, a dry run or preempted.
 func changesNothing(upgrade *environment.Upgrade) bool {
 	return upgrade == nil || upgrade.DryRun || upgrade.Preempted
 }
@@ -129,7 +130,7 @@ func (u Upgrader) PreviewRollback(ctx context.Context, tx storage.Tx, instance e
 	return accepted.Versions, err
 }
 
-// resolveRollback returns the rollback of an upgrade, and a description for the response.
+// resolveRollback returns the rollback of the upgrade order.RollsBack, and its versions for the response.
 func (u Upgrader) resolveRollback(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record, order Order,
 ) (environment.Upgrade, Accepted, error) {
 	if err := u.checkRollback(ctx, tx, instance, past, order.RollsBack); err != nil {

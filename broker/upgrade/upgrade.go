@@ -1,6 +1,6 @@
-// Package upgrade accepts upgrades of Kyma and of clusters, which operators order for single instances. It checks that the instance
-// has something to upgrade and no other operation, and chooses the Kubernetes version. The processes are in process/upgradekyma and
-// process/upgradecluster.
+// Package upgrade accepts upgrades of Kyma and of clusters, which operators order for single instances. It checks that the
+// instance has something to upgrade and no unfinished operation, and chooses the Kubernetes version. The processes are in
+// process/upgradekyma and process/upgradecluster.
 package upgrade
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// ErrBusy is in the chain of the error if another operation of the instance has not ended.
+// ErrBusy is wrapped by the error if another operation of the instance has not ended.
 var ErrBusy = errors.New("the instance has an unfinished operation")
 
-// ErrChanged is in the chain of the error if the upgrade would have other versions than those in Order.Planned.
+// ErrChanged is wrapped by the error if the versions of the upgrade would differ from Order.Planned.
 var ErrChanged = errors.New("the instance has changed since the upgrade was planned")
 
 // Versions are the versions before and after an upgrade. To is empty if the operation chooses the Kyma version.
@@ -47,17 +47,17 @@ type Order struct {
 	DryRun bool
 	// Planned contains the planned versions. Nil means that there was no plan.
 	Planned *Versions
-	// NotAfter is the latest time at which the operation may start. Later, it fails with failure.ReasonNotStarted. Zero means no
-	// limit.
+	// NotAfter is the latest time at which the operation may start. If it has not started by then, it fails with
+	// failure.ReasonNotStarted. Zero means no limit.
 	NotAfter time.Time
-	// OperationID is the ID of the upgrade. Empty means a random one.
+	// OperationID is the ID of the new operation. If it is empty, the operation gets a random ID.
 	OperationID string
-	// PredecessorID is the upgrade that this one repeats, or empty. Why is the message of the first entry of the timeline; it defaults to
-	// the kind.
+	// PredecessorID is the ID of the upgrade that this one repeats, or empty. Why is the message of the first entry of the timeline;
+	// it defaults to the kind.
 	PredecessorID, Why string
 }
 
-// Accepted is an accepted upgrade.
+// Accepted describes an accepted upgrade.
 type Accepted struct {
 	Versions
 

@@ -71,7 +71,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return b
 }
 
-// create stores an instance with the ID "one" and a provisioning that ended in the state.
+// create stores an instance with the ID "one" and a provisioning that ended in the given state.
 func (b *fixture) create(state process.State, change func(*environment.Instance)) environment.Instance {
 	b.Helper()
 
@@ -94,7 +94,7 @@ func (b *fixture) create(state process.State, change func(*environment.Instance)
 	return instance
 }
 
-// operation stores an operation of the instance in the state.
+// operation stores an operation of the instance in the given state.
 func (b *fixture) operation(kind string, instance environment.Instance, state process.State) {
 	b.Helper()
 

@@ -15,7 +15,8 @@ import (
 // four digits.
 var kubernetesVersions = regexp.MustCompile(`^[1-9][0-9]{0,3}\.(0|[1-9][0-9]{0,3})(\.(0|[1-9][0-9]{0,3}))?$`)
 
-// CheckVersion returns an error of kind Invalid if the version is malformed for upgrades of the kind. An empty version is valid.
+// CheckVersion returns an error of kind Invalid if the version is malformed for upgrades of the given kind. An empty version is
+// valid.
 func CheckVersion(kind, version string) error {
 	switch {
 	case version == "":
@@ -40,8 +41,8 @@ func checkKubernetes(current, wanted string) error {
 	return nil
 }
 
-// isLower reports whether a version is lower than another one. Patch numbers count only if both versions have one. A malformed
-// version is not lower; the Provisioner then decides.
+// isLower reports whether a version is lower than another one. Patch numbers count only if both versions have one. If a version
+// is malformed, the result is false, and the Provisioner decides.
 func isLower(version, than string) bool {
 	one, oneErr := semver.NewVersion(version)
 	other, otherErr := semver.NewVersion(than)

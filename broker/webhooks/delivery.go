@@ -80,7 +80,7 @@ type Options struct {
 	Send func(ctx context.Context, message webhook.Message) error
 	// Jitter varies a pause a little, so that receivers do not get all repeated messages at the same time.
 	Jitter func(pause time.Duration) time.Duration
-	// PublicURL becomes the source of the events.
+	// PublicURL is the broker's public URL, which CloudEvents contain as their source.
 	PublicURL string
 	Metrics   *Metrics
 	Clock     clock.WithTicker
@@ -104,8 +104,7 @@ func New(options Options) *Deliverer {
 	return &Deliverer{Options: options, owner: uuid.NewString(), active: map[string]bool{}}
 }
 
-// Part returns the part of the service that calls Start periodically. When it stops, it waits for running attempts, and gives the leases
-// back.
+// Part returns the lifecycle.Part that calls Start periodically. When it stops, it waits for running attempts and returns the leases.
 func (d *Deliverer) Part() lifecycle.Part {
 	periodic := lifecycle.Periodic{Name: "webhooks", Every: checkEvery, Work: d.Start, Clock: d.Clock, Log: d.Log}.Part()
 
@@ -200,13 +199,13 @@ type run struct {
 	heldUntil time.Time
 }
 
-// pass turns new events into deliveries and sends those that are due. It reports whether there is nothing left to do now.
+// pass turns a batch of new events into deliveries and sends a batch of those that are due. done means that nothing is left to do now.
 func (r *run) pass(ctx context.Context) (done bool, err error) {
 	if err := r.hold(ctx); err != nil {
 		return false, err
 	}
 
-	// The secrets may have changed.
+	// Read the webhook again, because its secrets may have changed.
 	if r.webhook, err = r.Store.Current(ctx, r.webhook.ID); errors.Is(err, storage.ErrNotFound) {
 		return false, errLeaseLost
 	} else if err != nil {

@@ -78,7 +78,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	return f
 }
 
-// accept accepts operations of the instance with the IDs, and publishes their events.
+// accept accepts operations with the given IDs on the instance, and publishes their events.
 func (f *fixture) accept(instance string, ids ...string) {
 	f.Helper()
 
@@ -196,7 +196,7 @@ func (f *fixture) replica(store delivery.Store, send func(context.Context, webho
 	})
 }
 
-// deliver runs one pass to its end.
+// deliver starts the deliveries that are due and waits until they have ended.
 func (f *fixture) deliver(replica *delivery.Deliverer) {
 	f.Helper()
 

@@ -11,10 +11,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
-// scrapeTimeout bounds the query of a scrape.
+// scrapeTimeout limits the database query of a scrape.
 const scrapeTimeout = 2 * time.Second
 
-// The values of the label result.
+// The values of the result label.
 const (
 	resultDelivered = "delivered"
 	resultFailed    = "failed"
@@ -30,7 +30,7 @@ type Metrics struct {
 	counts *prometheus.CounterVec
 }
 
-// NewMetrics returns the metrics of the store.
+// NewMetrics returns a collector that reads the undelivered events from store.
 func NewMetrics(store *webhooks.Store, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{store: store, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_webhook_attempts_total",

@@ -28,7 +28,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// StartTimeout is how long the start of an API server may take: the machine may compile other tests at the same time.
+// StartTimeout is how long the start of an API server may take. It is long, because the machine may compile other tests at the
+// same time.
 const StartTimeout = 4 * time.Minute
 
 // Main starts an API server, stores its configuration in config, runs the tests of a package and stops the API server. It returns
@@ -96,7 +97,7 @@ func Target(tb testing.TB) *rest.Config {
 	return started
 }
 
-// Kubeconfig returns a kubeconfig with the address and the client certificate of a configuration.
+// Kubeconfig returns a kubeconfig with the address and the client certificate from a configuration.
 func Kubeconfig(tb testing.TB, config *rest.Config) []byte {
 	tb.Helper()
 
@@ -113,7 +114,8 @@ func Kubeconfig(tb testing.TB, config *rest.Config) []byte {
 	return text
 }
 
-// repository returns the folder of go.mod. Tests run in the folder of their package.
+// repository returns the folder that contains go.mod. It searches upward from the current folder, because tests run in their
+// package's folder.
 func repository() (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {
@@ -131,7 +133,7 @@ func repository() (string, error) {
 	}
 }
 
-// Scheme returns a scheme with the kinds of Kubernetes and of the API of the bundle provisioner.
+// Scheme returns a scheme with the kinds of Kubernetes and of package v1alpha1.
 func Scheme(tb testing.TB) *k8sruntime.Scheme {
 	tb.Helper()
 

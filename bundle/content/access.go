@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// reviewTimeout bounds a review.
+	// reviewTimeout limits how long the reviews of a request may take in total.
 	reviewTimeout = 10 * time.Second
 	// remembered is the maximum number of results in each cache.
 	remembered = 4096
@@ -27,8 +27,8 @@ const (
 	maxDenial = 10 * time.Second
 )
 
-// Access authenticates requests by TokenReviews and authorizes them by SubjectAccessReviews. The filter of controller-runtime does the
-// same, but it responds to invalid tokens with 500, and the lifetimes of its caches are fixed.
+// Access authenticates requests with TokenReviews and authorizes them with SubjectAccessReviews. The authentication filter of
+// controller-runtime does so too, but it responds to invalid tokens with the status 500, and its cache lifetimes are fixed.
 type Access struct {
 	tokens  authenticationclient.TokenReviewInterface
 	reviews authorizationclient.SubjectAccessReviewInterface

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// callsPerServer is the number of concurrent calls to one content server.
+	// callsPerServer is the maximum number of concurrent calls to one content server.
 	callsPerServer = 64
-	// maxServers is the maximum number of circuit breakers. A call to one more server drops all of them, even open ones. Only provisioners
-	// write addresses, so there are few.
+	// maxServers is the maximum number of circuit breakers. If a call to another server exceeds it, all breakers are dropped, even open
+	// ones. This is rare, because only provisioners write content addresses.
 	maxServers = 64
 )
 
@@ -59,8 +59,8 @@ func (b *breakers) of(host string) http.RoundTripper {
 	return b.servers[host]
 }
 
-// fault returns the reason why a response is a failure of the server, or "". A replica that does not have the content of a Bundle yet is
-// working: its response says when to try again.
+// fault returns the reason why a response is a failure of the server, or "" if it is not one. A replica that does not have a
+// Bundle's content yet is not failing: it responds with 503 and a Retry-After header.
 func fault(response *http.Response) string {
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:

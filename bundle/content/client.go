@@ -30,15 +30,16 @@ const defaultPause = 10 * time.Second
 type ClientOptions struct {
 	// Token authenticates the client. TokenFile names a file with a token, which is read again when it changes. Set one of the two.
 	Token, TokenFile string
-	// CA contains the CA certificates for the server in PEM form, and CAFile names a file with them. Without both, those of the system
-	// apply.
+	// CA contains the CA certificates for the server in PEM form, and CAFile names a file with them. If both are empty, the system's
+	// CA certificates apply.
 	CA     []byte
 	CAFile string
 	// Timeout limits a call, including the transfer of the content. It is required.
 	Timeout time.Duration
-	// Pause is the time between calls to a server that does not respond; 0 means 10 seconds.
+	// Pause is the time between calls to a server that does not respond. The default is 10 seconds.
 	Pause time.Duration
-	// Limits apply to the content. CompressedBytes is required; other fields that are zero have the defaults of package archive.
+	// Limits apply to the content. CompressedBytes is required. For other fields that are zero, the defaults of package archive
+	// apply.
 	Limits archive.Limits
 }
 
@@ -49,7 +50,7 @@ type Client struct {
 	limits  archive.Limits
 }
 
-// NewClient returns a Client. It returns an error if TokenFile or CAFile cannot be read, and makes no call.
+// NewClient returns a Client without calling a server. It returns an error if TokenFile or CAFile cannot be read.
 func NewClient(options ClientOptions) (*Client, error) {
 	connection, err := rest.HTTPClientFor(&rest.Config{
 		BearerToken: options.Token, BearerTokenFile: options.TokenFile,
@@ -71,9 +72,9 @@ func NewClient(options ClientOptions) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Fetch writes the content of a Bundle into a folder. If digest is not empty, the content must have it; Bundles of other provisioners have
-// no digest in their status. The error wraps ErrUnavailable if a later call may succeed, except for an interrupted transfer. After an
-// error, the folder may contain a part of the content.
+// Fetch writes the content of a Bundle into a folder. If digest is not empty, the content must have this digest. Bundles of other
+// provisioners have no digest in their status. The error wraps ErrUnavailable if a later call may succeed, except for an interrupted
+// transfer. After an error, the folder may contain a part of the content.
 func (c *Client) Fetch(ctx context.Context, contentURL, digest string, into *os.Root) error {
 	address, err := url.Parse(contentURL)
 	if err != nil || address.Scheme != "https" || address.Host == "" {

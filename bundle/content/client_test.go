@@ -42,7 +42,8 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// TestUnavailableServers checks that a failing server gets one call per pause, and that other servers and other failures do not count.
+// TestUnavailableServers checks that a failing server receives one call per pause. Calls to other servers, and calls after other
+// errors, must not be limited.
 func TestUnavailableServers(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {

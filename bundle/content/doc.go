@@ -3,6 +3,7 @@
 //	GET /bundles/<name>.tgz   the content of an unpacked Bundle, also HEAD and ranges; the ETag is its digest
 //	PUT /uploads/<name>.tgz   the content of a Bundle with the source upload
 //
-// The API server of the cluster authenticates the bearer token of each request by a TokenReview and authorizes path and method by a
-// SubjectAccessReview. The ClusterRoles bundle-reader and bundle-uploader in resources/rbac each permit one of the two.
+// The API server of the cluster authenticates the bearer token of each request with a TokenReview, and authorizes the path and the
+// method with a SubjectAccessReview. The ClusterRoles bundle-reader and bundle-uploader in resources/rbac each permit one of the
+// two.
 package content

@@ -24,9 +24,9 @@ const (
 	uploadsPath = "/uploads/"
 	// transferTimeout limits the duration of a download or upload.
 	transferTimeout = 10 * time.Minute
-	// readTimeout bounds a call to the API server.
+	// readTimeout limits the duration of a call to the API server.
 	readTimeout = 10 * time.Second
-	// retryAfter is the value of the header Retry-After, in seconds.
+	// retryAfter is the value of the Retry-After header, in seconds.
 	retryAfter = 2
 )
 
@@ -50,13 +50,13 @@ type Options struct {
 	// there: after a restart of the API server, the watch of this replica may lag behind that of the replica that unpacked the Bundle.
 	Bundles, Live client.Reader
 	Store         Store
-	// Ours reports whether the provisioner unpacks Bundles of a class.
+	// Ours reports whether this provisioner unpacks Bundles of the given class.
 	Ours func(class string) bool
 	// Fill fetches the missing content of an unpacked Bundle in the background.
 	Fill func(bundle *v1alpha1.Bundle)
 	// Uploaded is called for each new upload.
 	Uploaded func(bundle string)
-	// Leading reports whether uploads reach the controller: only the leader reads them.
+	// Leading reports whether this replica is the leader. Only the leader accepts uploads, because only its controller reads them.
 	Leading func() bool
 	// MaxUpload is the maximum size of an upload in bytes.
 	MaxUpload int64
@@ -69,10 +69,10 @@ type Server struct{ options Options }
 // NewServer returns a handler for the paths that the package documentation lists.
 func NewServer(options Options) *Server { return &Server{options} }
 
-// URL returns the address of the content of a Bundle at a server with the given address, such as https://bundles.example.com.
+// URL returns the address of a Bundle's content on the server with the given address, such as https://bundles.example.com.
 func URL(server, bundle string) string { return server + bundlesPath + bundle + ".tgz" }
 
-// UploadURL returns the address of the upload for a Bundle.
+// UploadURL returns the address to which a Bundle's content is uploaded.
 func UploadURL(server, bundle string) string { return server + uploadsPath + bundle + ".tgz" }
 
 // ServeHTTP implements http.Handler.
@@ -88,12 +88,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.upload(w, r, parts[2])
 	default:
 		w.Header().Set("Allow", map[string]string{bundlesPath: "GET, HEAD", uploadsPath: "PUT"}[parts[1]])
-		refuse(w, http.StatusMethodNotAllowed, r.Method+" is not possible here")
+		refuse(w, http.StatusMethodNotAllowed, r.Method+" is not allowed here")
 	}
 }
 
-// bundle returns the Bundle with the name. If it does not exist, has a class of another provisioner or cannot be read, bundle sends the
-// error response and returns nil.
+// bundle returns the Bundle with the given name. If the Bundle does not exist, has a class of another provisioner or cannot be read,
+// bundle sends an error response and returns nil.
 func (s *Server) bundle(w http.ResponseWriter, r *http.Request, name string) *v1alpha1.Bundle {
 	bundle, key := &v1alpha1.Bundle{}, client.ObjectKey{Name: name}
 
@@ -282,7 +282,7 @@ func (s *Server) refuseUpload(w http.ResponseWriter, name string, err error) {
 	retryLater(w, "the upload could not be stored")
 }
 
-// bounded fails with errTooLarge after the permitted number of bytes.
+// bounded is a reader that fails with errTooLarge after the permitted number of bytes.
 type bounded struct {
 	reader io.Reader
 	left   int64

@@ -53,8 +53,8 @@ type empty struct{ content.Store }
 
 func (empty) Open(string) (io.ReadSeekCloser, int64, error) { return nil, 0, fs.ErrNotExist }
 
-// TestStaleCache requests a Bundle of a replica whose cache is older than the API server. A replica that cannot know whether a Bundle exists asks
-// the client to try again; it never denies content that exists.
+// TestStaleCache requests a Bundle from a replica whose cache is behind the API server. A replica that cannot know whether a Bundle exists
+// must ask the client to try again, and must never deny content that exists.
 func TestStaleCache(t *testing.T) {
 	for name, row := range map[string]struct {
 		reason    string

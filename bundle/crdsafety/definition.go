@@ -10,7 +10,7 @@ import (
 // AnnotationValidation is the annotation of a CustomResourceDefinition that permits unsafe changes if its value is "false".
 const AnnotationValidation = "core.rukpak.io/safe-crd-upgrade-validation"
 
-// Violation is an unsafe change.
+// Violation is an unsafe change to a CustomResourceDefinition.
 type Violation struct {
 	// Definition is the name of the CustomResourceDefinition. Version and Field are empty if the change does not concern a single version
 	// or field.

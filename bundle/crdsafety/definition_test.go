@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/crdsafety"
 )
 
-// definition returns a definition whose version v1 has the field with the schema.
+// definition returns a CustomResourceDefinition whose version v1 has a field with the given schema.
 func definition(t *testing.T, field string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 
@@ -168,7 +168,7 @@ func TestVersions(t *testing.T) {
 	verify(t, crdsafety.Definition(stored, second(func(made *apiextensionsv1.CustomResourceDefinition) { made.Spec.Versions = made.Spec.Versions[1:] })), "")
 }
 
-// TestPermitted verifies the annotation.
+// TestPermitted verifies which values of the annotation permit unsafe changes.
 func TestPermitted(t *testing.T) {
 	for value, want := range map[string]bool{"false": true, "true": false, "": false, "no": false} {
 		made := definition(t, "{type: string}")

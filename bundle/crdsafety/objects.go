@@ -24,8 +24,8 @@ const (
 	maxViolations = 5
 )
 
-// Objects returns violations for objects of the kind that are currently valid but that the new schema of their version would reject. It
-// validates up to MaxObjects objects, and stops after a few violations. Validation rules (CEL) are not evaluated.
+// Objects returns violations for existing objects of the kind that are valid at present, but that the new schema of their version would
+// reject. It validates up to MaxObjects objects, and stops after a few violations. Validation rules (CEL) are not evaluated.
 func Objects(ctx context.Context, reader client.Reader, present, wanted *apiextensionsv1.CustomResourceDefinition) (violations []Violation, err error) {
 	for i := range wanted.Spec.Versions {
 		after := &wanted.Spec.Versions[i]
@@ -66,8 +66,8 @@ func Objects(ctx context.Context, reader client.Reader, present, wanted *apiexte
 	return violations, nil
 }
 
-// each calls visit with the objects of a kind until visit returns false or MaxObjects are read. If the API server does not serve the kind,
-// there are no objects.
+// each calls visit with the objects of a kind until visit returns false or MaxObjects objects were read. If the API server does not serve
+// the kind, there are no objects.
 func each(ctx context.Context, reader client.Reader, kind kinds.GroupVersionKind, visit func(*unstructured.Unstructured) bool) error {
 	kind.Kind += "List"
 
@@ -99,7 +99,7 @@ func each(ctx context.Context, reader client.Reader, kind kinds.GroupVersionKind
 	return nil
 }
 
-// validator returns a validator for the schema of a definition.
+// validator returns a validator for a schema from a CustomResourceDefinition.
 func validator(from *apiextensionsv1.JSONSchemaProps) (*validate.SchemaValidator, error) {
 	text, err := json.Marshal(from)
 	if err != nil {

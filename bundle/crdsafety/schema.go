@@ -15,12 +15,12 @@ import (
 
 type schema = apiextensionsv1.JSONSchemaProps
 
-// comparison collects the violations between two schemas.
+// comparison reports the unsafe changes between two schemas.
 type comparison struct {
 	report func(field, problem string)
 }
 
-// schema reports values of a field that were accepted before and are no longer accepted.
+// schema compares the schemas of a field, and reports changes that make it reject values that it accepted before.
 func (c comparison) schema(field string, before, after *schema) {
 	c.kind(field, before, after)
 	c.values(field, before, after)
@@ -197,7 +197,7 @@ func preserves(one *schema) bool {
 	return one.XPreserveUnknownFields != nil && *one.XPreserveUnknownFields || one.AdditionalProperties != nil && one.AdditionalProperties.Allows
 }
 
-// additional compares the schema for fields of an object that have no schema of their own.
+// additional compares the schemas for those fields of an object that are not listed in properties.
 func (c comparison) additional(field string, before, after *schema) {
 	was, is := before.AdditionalProperties, after.AdditionalProperties
 

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// kindCSV is the kind of the object that describes an operator of Operator Lifecycle Manager.
+// kindCSV is the kind of the object that describes an operator to Operator Lifecycle Manager.
 const kindCSV = "ClusterServiceVersion"
 
-// clusterServiceVersion contains the fields of the kind that an installation needs.
+// clusterServiceVersion contains the fields of a ClusterServiceVersion that an installation needs.
 type clusterServiceVersion struct {
 	Metadata struct {
 		Name        string            `json:"name"`
@@ -81,7 +81,7 @@ func findOperator(objects []*unstructured.Unstructured) (*clusterServiceVersion,
 	}
 
 	if operator == nil {
-		return nil, nil, errors.New("the folder manifests contains no ClusterServiceVersion: a registry+v1 bundle needs one")
+		return nil, nil, errors.New("the manifests folder contains no ClusterServiceVersion: a registry+v1 bundle needs one")
 	}
 
 	return operator, others, nil
@@ -96,7 +96,7 @@ func (o *clusterServiceVersion) check() error {
 
 	switch install := o.Spec.Install; {
 	case !allNamespaces:
-		return errors.New("it does not support the install mode AllNamespaces, which is required")
+		return errors.New("it does not support the AllNamespaces install mode, which is required")
 	case len(o.Spec.APIServiceDefinitions.Owned) > 0:
 		return errors.New("it owns API services (spec.apiservicedefinitions), which cannot be installed")
 	case len(o.Spec.WebhookDefinitions) > 0:

@@ -7,8 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/renderer"
 )
 
-// Helm is the format helm+v3: a chart at the root of the bundle or in a folder there, with its dependencies in the folder charts. A
-// separate class of BundleDeployments renders the chart.
+// Helm is the format helm+v3: a chart at the root of the bundle or in a folder there, with its dependencies in charts/. A separate
+// class of BundleDeployments renders the chart.
 type Helm struct {
 	Renderer *renderer.Renderer
 }

@@ -11,15 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// masked is an optional file with texts that messages must not contain: a list of strings in JSON. rukpak's plain+v0 does not have this
-// file.
+// masked is the path of an optional file with texts that messages must not contain, as a JSON array of strings. rukpak's plain+v0 does
+// not have this file.
 const masked = "metadata/masked.json"
 
-// shortest is the length of the shortest value of a Secret that is masked. Shorter values would occur in many words.
+// shortest is the length of the shortest Secret value that is masked. Shorter values would also match parts of ordinary words.
 const shortest = 4
 
-// Masked returns the texts of a bundle that messages must not contain: those that the file metadata/masked.json lists, and the values of
-// Secrets.
+// Masked returns the texts of a bundle that messages must not contain: those that metadata/masked.json lists, and the values of Secrets.
 func Masked(bundle fs.FS, objects []*unstructured.Unstructured) (texts []string, err error) {
 	content, err := fs.ReadFile(bundle, masked)
 
@@ -28,7 +27,7 @@ func Masked(bundle fs.FS, objects []*unstructured.Unstructured) (texts []string,
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", masked, err)
 	case json.Unmarshal(content, &texts) != nil:
-		return nil, errors.New(masked + " is not a list of strings in JSON")
+		return nil, errors.New(masked + " is not a JSON array of strings")
 	}
 
 	for _, object := range objects {

@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/format"
 )
 
-// FuzzMasked checks that a list of any form is a list of texts or an error.
+// FuzzMasked reads arbitrary content of masked.json, which must result in a list of texts or an error.
 func FuzzMasked(f *testing.F) {
 	f.Add(`["a", "b"]`)
 	f.Add(`{"a": "b"}`)

@@ -22,7 +22,7 @@ func TestMasked(t *testing.T) {
 		"secret":     {"values of Secrets are secret", secret, "", "", []string{"first", "second"}},
 		"list":       {"a list adds values of other objects", secret, `["third"]`, "", []string{"first", "second", "third"}},
 		"no secret":  {"a ConfigMap has no secrets", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: s}\ndata: {a: b25l}\n", "", "", nil},
-		"not a list": {"a wrong list must not be ignored", secret, `{"a": "b"}`, "metadata/masked.json is not a list of strings in JSON", nil},
+		"not a list": {"a wrong list must not be ignored", secret, `{"a": "b"}`, "metadata/masked.json is not a JSON array of strings", nil},
 		"not base64": {"the API server rejects the Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: \"*\"}\n", "", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

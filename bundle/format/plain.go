@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// manifests is the folder of the objects.
+// manifests is the name of the folder that contains the objects.
 const manifests = "manifests"
 
-// Plain is the format plain+v0: a folder manifests without subfolders. Each of its files contains objects in YAML or JSON, in any number
-// of documents. A bundle contains at least one object. Other folders are ignored.
+// Plain is the format plain+v0: a manifests folder without subfolders, whose files contain objects in YAML or JSON. A file can contain
+// any number of documents. A bundle contains at least one object. Other folders are ignored.
 type Plain struct{}
 
 // Convert checks the bundle and returns it unchanged.
@@ -37,9 +37,9 @@ func Objects(bundle fs.FS) ([]*unstructured.Unstructured, error) {
 
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, errors.New("the bundle has no folder manifests: put the objects there, or set the folder above it as the source's directory")
+		return nil, errors.New("the bundle has no manifests folder: put the objects there, or set the source's directory to the folder above it")
 	case err != nil:
-		return nil, fmt.Errorf("reading the folder manifests: %w", err)
+		return nil, fmt.Errorf("reading the manifests folder: %w", err)
 	}
 
 	var objects []*unstructured.Unstructured
@@ -50,7 +50,7 @@ func Objects(bundle fs.FS) ([]*unstructured.Unstructured, error) {
 		name := path.Join(manifests, entry.Name())
 
 		if !entry.Type().IsRegular() {
-			return nil, fmt.Errorf("%s is not a file: the folder manifests may contain only files, without subfolders and links", name)
+			return nil, fmt.Errorf("%s is not a file: the manifests folder may contain only files, not subfolders or links", name)
 		}
 
 		content, err := fs.ReadFile(bundle, name)
@@ -75,7 +75,7 @@ func Objects(bundle fs.FS) ([]*unstructured.Unstructured, error) {
 	}
 
 	if len(objects) == 0 {
-		return nil, errors.New("the folder manifests contains no objects: a bundle needs at least one")
+		return nil, errors.New("the manifests folder contains no objects: a bundle needs at least one")
 	}
 
 	return objects, nil

@@ -94,8 +94,8 @@ func TestBundlesThatAreNotPlain(t *testing.T) {
 		bundle fstest.MapFS
 		want   string
 	}{
-		"empty":           {fstest.MapFS{}, "has no folder manifests"},
-		"elsewhere":       {files(map[string]string{"deploy/a.yaml": configMap}), "has no folder manifests"},
+		"empty":           {fstest.MapFS{}, "has no manifests folder"},
+		"elsewhere":       {files(map[string]string{"deploy/a.yaml": configMap}), "has no manifests folder"},
 		"no objects":      {files(map[string]string{"manifests/a.yaml": "# nothing\n---\n"}), "contains no objects"},
 		"subfolder":       {files(map[string]string{"manifests/a.yaml": configMap, "manifests/b/c.yaml": configMap}), "manifests/b is not a file"},
 		"link":            {fstest.MapFS{"manifests/a.yaml": {Data: []byte("/etc/passwd"), Mode: fs.ModeSymlink}}, "manifests/a.yaml is not a file"},

@@ -25,8 +25,8 @@ const (
 )
 
 // Registry is the format registry+v1 of Operator Lifecycle Manager: metadata/annotations.yaml contains the name of the package, and the
-// folder manifests contains one ClusterServiceVersion, CustomResourceDefinitions and other objects. The operator must support the install
-// mode AllNamespaces, and must not need APIServices or webhooks.
+// manifests folder contains one ClusterServiceVersion, CustomResourceDefinitions and other objects. The operator must support the
+// AllNamespaces install mode, and must not need APIServices or webhooks.
 type Registry struct{}
 
 // Convert returns a plain+v0 bundle that installs the operator for all namespaces. Equal bundles have equal results.

@@ -98,7 +98,8 @@ const (
 	csv         = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: a.v1}\nspec:\n  installModes: [{type: AllNamespaces, supported: true}]\n"
 )
 
-// operator returns a bundle with the texts after the ClusterServiceVersion, as further fields of its spec or as documents.
+// operator returns a bundle with a ClusterServiceVersion, followed by the text more, which contains further fields of its spec,
+// or further documents.
 func operator(more string) map[string]string {
 	return map[string]string{"metadata/annotations.yaml": annotations, "manifests/csv.yaml": csv + more}
 }
@@ -141,15 +142,15 @@ func TestBundlesThatAreNotRegistry(t *testing.T) {
 		"no package":         {with(operator(""), "metadata/annotations.yaml", "annotations: {}"), "bundle.package.v1 is missing"},
 		"bad annotations":    {with(operator(""), "metadata/annotations.yaml", "annotations: [a]"), "metadata/annotations.yaml: "},
 		"bad namespace":      {with(operator(""), "metadata/annotations.yaml", strings.Replace(annotations, ": a}", ": A_B}", 1)), `the install namespace "A_B-system" is not valid`},
-		"no manifests":       {without(operator(""), "manifests/csv.yaml"), "has no folder manifests"},
+		"no manifests":       {without(operator(""), "manifests/csv.yaml"), "has no manifests folder"},
 		"no operator":        {with(operator(""), "manifests/csv.yaml", configMap), "contains no ClusterServiceVersion"},
 		"second operator":    {with(operator(""), "manifests/more.yaml", strings.Replace(csv, "a.v1", "a.v2", 1)), "two objects of the kind ClusterServiceVersion, a.v1 and a.v2"},
 		"wrong field":        {operator("  install: {spec: {deployments: 1}}\n"), "the ClusterServiceVersion a.v1: "},
-		"one namespace only": {with(operator(""), "manifests/csv.yaml", strings.Replace(csv, "supported: true", "supported: false", 1)), "a.v1: it does not support the install mode AllNamespaces"},
+		"one namespace only": {with(operator(""), "manifests/csv.yaml", strings.Replace(csv, "supported: true", "supported: false", 1)), "a.v1: it does not support the AllNamespaces install mode"},
 		"API service":        {operator("  apiservicedefinitions: {owned: [{name: v1.a}]}\n"), "a.v1: it owns API services"},
 		"webhook":            {operator("  webhookdefinitions: [{type: ValidatingAdmissionWebhook}]\n"), "a.v1: it has webhooks"},
 		"strategy":           {operator("  install: {strategy: magic}\n"), `the install strategy "magic" is unknown`},
-		"kind":               {operator("---\napiVersion: example.com/v1\nkind: Cache\nmetadata: {name: c}\n"), "contains the Cache c: objects of this kind are not supported"},
+		"kind":               {operator("---\napiVersion: example.com/v1\nkind: Cache\nmetadata: {name: c}\n"), "contains the Cache c, but registry+v1 does not support this kind"},
 		"moved together":     {operator(strings.Replace(account, "NS", "one", 1) + strings.Replace(account, "NS", "two", 1)), "become the same object in the install namespace, ServiceAccount a-system/b"},
 		"deployment twice":   {operator(strings.Replace(deployment, "DUPLICATE", ", {name: d, spec: {}}", 1)), "has a second Deployment.apps a-system/d"},
 		"nameless":           {operator("  install: {spec: {deployments: [{spec: {}}]}}\n"), "the Deployment has no metadata.name"},

@@ -25,8 +25,8 @@ const (
 	maxRoleName    = 63
 )
 
-// namespaced lists the kinds that a registry+v1 bundle may contain besides its ClusterServiceVersion, with true for those that have a
-// namespace.
+// namespaced lists the kinds that a registry+v1 bundle may contain besides its ClusterServiceVersion. The value is true for kinds
+// that have a namespace.
 var namespaced = map[string]bool{ //nolint:gochecknoglobals // a constant table
 	"CustomResourceDefinition": false,
 	"ClusterRole":              false,
@@ -52,7 +52,7 @@ func render(operator *clusterServiceVersion, others []*unstructured.Unstructured
 	for _, object := range others {
 		inNamespace, supported := namespaced[object.GetKind()]
 		if !supported {
-			return nil, fmt.Errorf("the bundle contains the %s %s: objects of this kind are not supported in registry+v1, remove it",
+			return nil, fmt.Errorf("the bundle contains the %s %s, but registry+v1 does not support this kind: remove the object",
 				object.GetKind(), object.GetName())
 		}
 
@@ -73,7 +73,7 @@ func render(operator *clusterServiceVersion, others []*unstructured.Unstructured
 	}
 
 	for _, object := range generated {
-		// A ServiceAccount of the bundle takes the place of the generated one.
+		// A ServiceAccount in the bundle takes the place of the generated one.
 		existing := objects[identity(object)]
 		if existing != nil && object.GetKind() != "ServiceAccount" {
 			return nil, fmt.Errorf("the ClusterServiceVersion %s has a second %s: remove one of them", operator.Metadata.Name, identity(object))
@@ -157,7 +157,7 @@ func (o *clusterServiceVersion) objects(namespace string) ([]*unstructured.Unstr
 	return append(objects, deployments...), nil
 }
 
-// clusterPermissions returns the permissions for the whole cluster. In the install mode AllNamespaces, they include the permissions for a
+// clusterPermissions returns the permissions for the whole cluster. In the AllNamespaces install mode, they include the permissions for a
 // namespace, extended by the permission to read namespaces. Equal permissions occur only once.
 func (o *clusterServiceVersion) clusterPermissions() []permission {
 	all := slices.Clone(o.Spec.Install.Spec.ClusterPermissions)

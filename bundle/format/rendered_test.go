@@ -100,7 +100,7 @@ func TestKustomize(t *testing.T) {
 	golden(t, filepath.Join("testdata", "kustomize", "plain.golden.yaml"), string(text))
 }
 
-// TestBundlesOfOtherFormats gives each format the bundle of another one.
+// TestBundlesOfOtherFormats passes bundles in other formats to each format.
 func TestBundlesOfOtherFormats(t *testing.T) {
 	plain, under := files(map[string]string{"manifests/a.yaml": configMap}), renderer.New(renderer.DefaultOptions())
 

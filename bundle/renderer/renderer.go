@@ -35,7 +35,7 @@ const (
 )
 
 const (
-	// maxMessage limits the text that is kept of the standard error of a process, in bytes.
+	// maxMessage limits how much of a process's standard error is kept, in bytes.
 	maxMessage = 8 << 10
 	// waitDelay is the time after which the pipes of an ended process are closed.
 	waitDelay = 2 * time.Second
@@ -76,12 +76,13 @@ type Release struct {
 	// Name and Namespace are .Release.Name and .Release.Namespace.
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
-	// Values override those of the chart. They are JSON or YAML.
+	// Values override the chart's default values. They are in JSON or YAML.
 	Values string `json:"values"`
-	// KubeVersion is the version of the target, such as v1.36.0. APIVersions are added to those of Kubernetes.
+	// KubeVersion is the Kubernetes version of the target cluster, such as v1.36.0. APIVersions are added to the API versions of
+	// Kubernetes.
 	KubeVersion string   `json:"kubeVersion"`
 	APIVersions []string `json:"apiVersions"`
-	// SkipHooks and SkipCRDs leave out hooks and the folder crds.
+	// SkipHooks omits hooks. SkipCRDs omits the objects in crds/.
 	SkipHooks bool `json:"skipHooks"`
 	SkipCRDs  bool `json:"skipCRDs"`
 }
@@ -92,19 +93,19 @@ type Request struct {
 	// the bundle is a kustomization.
 	Chart   bool     `json:"chart"`
 	Release *Release `json:"release"`
-	// Timeout and Memory have the values of Options.
+	// Timeout and Memory are copied from Options.
 	Timeout time.Duration `json:"timeout"`
 	Memory  int64         `json:"memory"`
 }
 
-// CheckChart loads a chart. The error describes a fault of the chart, unless its kind is failure.Transient.
+// CheckChart checks that a chart can be loaded. The error describes a fault of the chart, unless its kind is failure.Transient.
 func (r *Renderer) CheckChart(ctx context.Context, bundle fs.FS) error {
 	_, err := r.run(ctx, Request{Chart: true}, bundle)
 
 	return err
 }
 
-// Chart returns the objects of a release, first those of the folder crds, then those of the templates in the order of the file names.
+// Chart returns the objects of a release: first those in crds/, and then those of the templates, in the order of the file names.
 func (r *Renderer) Chart(ctx context.Context, bundle fs.FS, release Release) ([]*unstructured.Unstructured, error) {
 	return r.run(ctx, Request{Chart: true, Release: &release}, bundle)
 }
@@ -159,7 +160,7 @@ func (r *Renderer) run(ctx context.Context, request Request, bundle fs.FS) ([]*u
 	return decode(&output.kept)
 }
 
-// input returns the request followed by the files.
+// input returns the request, followed by the bundle's files.
 func (r *Renderer) input(request Request, bundle fs.FS) (io.Reader, error) {
 	var input bytes.Buffer
 
@@ -170,7 +171,7 @@ func (r *Renderer) input(request Request, bundle fs.FS) (io.Reader, error) {
 	return &input, pack(bundle, &input, r.options.Input)
 }
 
-// explain converts the failure of a process to an error.
+// explain converts the failure of a rendering process to an error for users.
 func (r *Renderer) explain(err error, message string) error {
 	ended, started := errors.AsType[*exec.ExitError](err)
 

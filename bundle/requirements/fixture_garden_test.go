@@ -74,7 +74,7 @@ func eachClass(t *testing.T, test func(t *testing.T, f *fixture)) {
 	}
 }
 
-// fixture is a replica of a Bundle provisioner with fake sources.
+// fixture is a replica of a provisioner for Bundles, with fake sources.
 type fixture struct {
 	*testing.T
 	client.WithWatch
@@ -234,13 +234,13 @@ func digestOf(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// disk is a store in memory.
+// disk is an in-memory store.
 type disk struct {
 	mutex   sync.Mutex
 	blobs   map[string][]byte
 	uploads map[string][]byte
 	failing error
-	// full is the error of Put, or nil.
+	// full is the error that Put returns, if it is not nil.
 	full error
 }
 
@@ -328,7 +328,7 @@ func (d *disk) fill(err error) {
 	d.full = err
 }
 
-// exists returns "" if there is no Bundle with the name.
+// exists returns "" if there is no Bundle with the given name.
 func (f *fixture) exists(name string) string {
 	err := f.Get(f.Context(), client.ObjectKey{Name: name}, &v1alpha1.Bundle{})
 	if apierrors.IsNotFound(err) {
@@ -341,7 +341,7 @@ func (f *fixture) image(name string) *v1alpha1.Bundle {
 	return f.bundle(name, v1alpha1.BundleSource{Type: v1alpha1.SourceTypeImage, Image: &v1alpha1.ImageSource{Ref: "example.com/" + name + ":v1"}})
 }
 
-// bundle creates a Bundle of the fixture's class with a name that no other test has.
+// bundle creates a Bundle of the fixture's class, with a name that no other test uses.
 func (f *fixture) bundle(name string, from v1alpha1.BundleSource) *v1alpha1.Bundle {
 	f.Helper()
 	bundle := &v1alpha1.Bundle{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.BundleSpec{ProvisionerClassName: f.class, Source: from}}
@@ -352,7 +352,7 @@ func (f *fixture) bundle(name string, from v1alpha1.BundleSource) *v1alpha1.Bund
 	return bundle
 }
 
-// reaches waits for a phase, and returns the Bundle in it. Each observed status must have exactly the condition Unpacked.
+// reaches waits for a phase, and returns the Bundle in it. Each observed status must have exactly one condition, Unpacked.
 func (f *fixture) reaches(name string, phase v1alpha1.Phase, reason string) *v1alpha1.Bundle {
 	f.Helper()
 	bundle := &v1alpha1.Bundle{}

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// TestRequirement02OwnClass runs provisioners of two classes side by side: each writes only to its own Bundles.
+// TestRequirement02OwnClass runs provisioners of two classes side by side. Each must write only to its own Bundles.
 func TestRequirement02OwnClass(t *testing.T) {
 	a := start(t, newDisk(), classes()[plain])
 	b := start(t, newDisk(), classes()[second])

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// TestRequirement05AllConditions watches a Bundle from its creation: the first status, and each later one, is complete.
+// TestRequirement05AllConditions watches a Bundle from its creation. The first status, and each later one, must be complete.
 func TestRequirement05AllConditions(t *testing.T) {
 	eachClass(t, func(t *testing.T, f *fixture) {
 		name := "r5-" + f.class

@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// TestRequirement06ObservedGeneration checks success and failure; a change of metadata changes neither generation.
+// TestRequirement06ObservedGeneration checks the observed generation after success and failure. A change of metadata must change
+// neither the generation nor the observed generation.
 func TestRequirement06ObservedGeneration(t *testing.T) {
 	eachClass(t, func(t *testing.T, f *fixture) {
 		good, bad := "r6-good-"+f.class, "r6-bad-"+f.class

@@ -40,7 +40,7 @@ func applyRoles(t *testing.T) {
 	}
 }
 
-// expect compares the status of a response.
+// expect sends a request and verifies the status of the response.
 func (f *fixture) expect(want int, method, path, token string, body io.Reader) (http.Header, []byte) {
 	f.Helper()
 	response, text := f.request(method, path, token, body)
@@ -150,7 +150,8 @@ func (f *fixture) revoked(path, token string) {
 	})
 }
 
-// refilled loses the content: a request gets 503 with Retry-After, and soon the same content, which is fetched from the pinned source.
+// refilled deletes the content. A request must first be answered with 503 and Retry-After, and soon with the same content, which is
+// fetched from the pinned source.
 func (f *fixture) refilled(name, path, token string, want []byte) {
 	f.Helper()
 	f.disk.lose()

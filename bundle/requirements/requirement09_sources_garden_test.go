@@ -16,7 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 )
 
-// TestRequirement09UnsupportedSource checks the condition, and that the controller does not try again and again.
+// TestRequirement09UnsupportedSource checks the condition for an unsupported source, and that the controller does not keep
+// trying.
 func TestRequirement09UnsupportedSource(t *testing.T) {
 	eachClass(t, func(t *testing.T, f *fixture) {
 		name := "r9-" + f.class
@@ -42,7 +43,7 @@ func TestRequirement09UnsupportedSource(t *testing.T) {
 	})
 }
 
-// TestRequirement09Retries checks that transient errors and panics are tried again until the source works.
+// TestRequirement09Retries checks that the controller tries again after transient errors and panics, until the source works.
 func TestRequirement09Retries(t *testing.T) {
 	eachClass(t, func(t *testing.T, f *fixture) {
 		name := "r9-retry-" + f.class
@@ -61,7 +62,7 @@ func TestRequirement09Retries(t *testing.T) {
 	})
 }
 
-// TestRequirement09ConfigMaps checks that a ConfigMap that appears ends a terminal failure of the Bundles that name it.
+// TestRequirement09ConfigMaps checks that the creation of a ConfigMap ends the terminal failure of the Bundles that name it.
 func TestRequirement09ConfigMaps(t *testing.T) {
 	eachClass(t, func(t *testing.T, f *fixture) {
 		name := "r9-maps-" + f.class
@@ -78,7 +79,7 @@ func TestRequirement09ConfigMaps(t *testing.T) {
 	})
 }
 
-// TestRequirement09PublicKeys checks that public keys that change end a terminal failure of the Bundles that name them.
+// TestRequirement09PublicKeys checks that a change of public keys ends the terminal failure of the Bundles that name them.
 func TestRequirement09PublicKeys(t *testing.T) {
 	eachClass(t, func(t *testing.T, f *fixture) {
 		keys := &v1alpha1.PublicKeyReference{Name: "keys"}
@@ -104,8 +105,8 @@ func TestRequirement09PublicKeys(t *testing.T) {
 	})
 }
 
-// TestRequirement09Pins restarts the provisioner: with its content, nothing is fetched; without it, the pinned source is fetched; and content that
-// differs from the digest in the status is rejected.
+// TestRequirement09Pins restarts the provisioner. If it still has the content, it must fetch nothing. Otherwise, it must fetch the pinned
+// source, and reject content that differs from the digest in the status.
 func TestRequirement09Pins(t *testing.T) {
 	for name, class := range classes() {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
-// bundleFiles returns a bundle in a format, with the ConfigMap that it installs. Each bundle has objects of its own.
+// bundleFiles returns a bundle in a format, with the ConfigMap that it installs. Each bundle has its own objects.
 func bundleFiles(format, id, namespace string) (map[string]string, client.ObjectKey) {
 	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + id + ", namespace: " + namespace + "}\ndata: {key: plain}\n"
 
@@ -152,7 +152,7 @@ func (o *origins) push(repository string, layer []byte) {
 	}
 }
 
-// source publishes a bundle, and returns its source in the form of rukpak's documentation.
+// source publishes a bundle, and returns its source in the form that rukpak's documentation uses.
 func (o *origins) source(kind, id string, files map[string]string) string {
 	o.Helper()
 
@@ -337,7 +337,7 @@ func manifestOf(id, format, source string, config service.Config) string {
 	return manifest
 }
 
-// check checks the object on the cluster where it belongs and on the other one, and the status of the Bundle.
+// check verifies that the object is on the right cluster and not on the other one, and verifies the status of the Bundle.
 func (o *origins) check(clusters map[string]client.Client, place, format string, installed client.ObjectKey, deployment *v1alpha1.BundleDeployment) {
 	o.Helper()
 

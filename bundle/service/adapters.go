@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/store"
 )
 
-// fetcher adapts the sources to the interface of the Bundle controller.
+// fetcher adapts the sources to bundles.Source, the interface of the Bundle controller.
 type fetcher struct{ sources source.Sources }
 
 // Fetch implements bundles.Source.

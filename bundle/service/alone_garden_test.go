@@ -15,8 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 )
 
-// TestEachControllerAlone enables one controller by its flag, then the other one, then both in two processes with a store each. A controller leaves
-// the objects of the other one alone.
+// TestEachControllerAlone enables first one controller, then the other one, and then both, in two services with separate stores. A
+// controller must not change the objects of the other one.
 func TestEachControllerAlone(t *testing.T) {
 	cluster, namespace := bundletest.Client(t, api), bundletest.Namespace(t, api)
 	unpacking, installing := settings(t, namespace), settings(t, namespace)

@@ -20,7 +20,7 @@ import (
 const (
 	// certificateFile is the name of the self-signed certificate in the folder of the store.
 	certificateFile = "tls.crt"
-	// renewalTime is how long a kept certificate must still be valid when the service starts.
+	// renewalTime is the minimum remaining validity of an existing certificate when the service starts.
 	renewalTime = 30 * 24 * time.Hour
 )
 

@@ -14,10 +14,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// defaultLease is the name of the lease of a service with both controllers, and the prefix of the other names.
+// defaultLease is the lease name of a service with both controllers, and the prefix of the names for services with one
+// controller.
 const defaultLease = "bundle-provisioner"
 
-// minMemory is the memory that a process needs to render anything.
+// minMemory is the memory in bytes that a process needs to render even a small bundle.
 const minMemory = 256 << 20
 
 // Config is the configuration of the bundle provisioner.
@@ -70,7 +71,7 @@ type Deployments struct {
 	PlainClass     string        `env:"PLAIN_CLASS"     help:"provisioner class of BundleDeployments that install bundles in the format plain+v0"`
 	HelmClass      string        `env:"HELM_CLASS"      help:"provisioner class of BundleDeployments that install bundles in the format helm+v3"`
 	TokenFile      string        `env:"TOKEN_FILE"      help:"file with the token with which the controller reads contentURL of Bundles; empty means the token of the ServiceAccount or kubeconfig"`
-	CAFile         string        `env:"CA_FILE"         help:"certificate authorities of contentURL; empty means those of the system, or the self-signed certificate"`
+	CAFile         string        `env:"CA_FILE"         help:"file with the CA certificates for contentURL; empty means the system's CA certificates, or the self-signed certificate"`
 	ContentTimeout time.Duration `env:"CONTENT_TIMEOUT" help:"maximum time to read the content of a Bundle"`
 	HealthInterval time.Duration `env:"HEALTH_INTERVAL" help:"interval at which the health of installed objects is read while they are not watched or not healthy"`
 	DriftInterval  time.Duration `env:"DRIFT_INTERVAL"  help:"interval at which installed objects that are not watched are compared with their Bundle and repaired"`
@@ -81,7 +82,7 @@ type Deployments struct {
 
 // Rendering limits the processes that render charts and kustomizations.
 type Rendering struct {
-	// Enabled reports that the executable calls engines.Main. If it is false, the classes of charts and kustomizations are not served.
+	// Enabled is true if the executable calls engines.Main. Otherwise, there are no classes for charts and kustomizations.
 	Enabled bool `env:"-"`
 
 	Timeout     time.Duration `env:"TIMEOUT"      help:"maximum time to render a chart or a kustomization"`
@@ -90,14 +91,14 @@ type Rendering struct {
 	Processes   int           `env:"PROCESSES"    help:"maximum number of concurrent renderings"`
 }
 
-// renderer returns a renderer for bundles up to the limits.
+// renderer returns a renderer with the configured limits.
 func (c Config) renderer() *renderer.Renderer {
 	return renderer.New(renderer.Options{
 		Timeout: c.Rendering.Timeout, Memory: c.Rendering.MemoryBytes, Input: c.Limits.Bytes, Output: c.Rendering.OutputBytes, Processes: c.Rendering.Processes,
 	})
 }
 
-// classes returns the provisioner classes of Bundles with their formats.
+// classes returns the provisioner classes for Bundles, with their formats.
 func (c Config) classes(rendering *renderer.Renderer) []bundles.Class {
 	classes := []bundles.Class{{Name: c.Bundles.PlainClass, Format: format.Plain{}}, {Name: c.Bundles.RegistryClass, Format: format.Registry{}}}
 	if c.Rendering.Enabled {
@@ -120,7 +121,7 @@ type Sources struct {
 	ImageKeysFile string `env:"IMAGE_KEYS_FILE" help:"file with public keys in PEM form; each image must be signed by one of them with cosign, and by one of the keys in its Bundle; empty means that only Bundles require signatures; read again for each image"`
 }
 
-// Limits bound the content of a Bundle.
+// Limits restricts the content of a Bundle.
 type Limits struct {
 	CompressedBytes int64 `env:"COMPRESSED_BYTES" help:"maximum size of an archive or upload in bytes"`
 	Bytes           int64 `env:"BYTES"            help:"maximum total size of the files of a bundle, in bytes"`
@@ -152,7 +153,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// lease returns the name of the lease. Services with different controllers must not share one: only the leader runs its controllers.
+// lease returns the name of the lease. Services with different controllers must not share a lease, because only the leader runs its
+// controllers.
 func (c Config) lease() string {
 	switch {
 	case c.LeaseName != "":

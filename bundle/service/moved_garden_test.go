@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 )
 
-// TestMovedSources moves the tag of an image and the branch of a repository after they were unpacked, and restarts the service: with its store, and
-// with an empty one. The content and its digest stay.
+// TestMovedSources moves the tag of an image and the branch of a repository after they were unpacked. It restarts the service, first with
+// its store and then with an empty one. The content and its digest must not change.
 func TestMovedSources(t *testing.T) {
 	config := settings(t, bundletest.Namespace(t, api))
 	from := newOrigins(t, config.Namespace)

@@ -250,8 +250,8 @@ func (s *Service) addControllers(_ context.Context, cluster *rest.Config) error 
 	return nil
 }
 
-// addDeployments adds a BundleDeployment controller for each class. They read all content through contentURL, even content of this
-// service, because other provisioners may have unpacked the Bundles.
+// addDeployments adds a BundleDeployment controller for each class. The controllers read all content through contentURL, even
+// content of this service, because other provisioners may have unpacked the Bundles.
 func (s *Service) addDeployments(cluster *rest.Config) error {
 	settings := s.config.Deployments
 	access := content.ClientOptions{TokenFile: settings.TokenFile, CAFile: settings.CAFile, Timeout: settings.ContentTimeout, Limits: s.limits()}
@@ -309,7 +309,7 @@ func (s *Service) unpacks(class string) bool {
 	return s.config.Bundles.Enabled && slices.ContainsFunc(s.config.classes(s.renderer), func(ours bundles.Class) bool { return ours.Name == class })
 }
 
-// limits returns the limits of the content of a Bundle.
+// limits returns the configured limits for a Bundle's content.
 func (s *Service) limits() archive.Limits {
 	return archive.Limits{
 		CompressedBytes: s.config.Limits.CompressedBytes, Bytes: s.config.Limits.Bytes, Files: s.config.Limits.Files, Depth: s.config.Limits.Depth,
@@ -341,7 +341,7 @@ func (s *Service) ready(ctx context.Context) error {
 	return nil
 }
 
-// Run serves until the context ends or a part fails.
+// Run runs the service until the context ends or a part fails.
 func (s *Service) Run(ctx context.Context) error {
 	defer func() { _ = s.contents.Close() }()
 

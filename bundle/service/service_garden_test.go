@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(bundletest.Main(m, &api))
 }
 
-// settings returns a configuration for a class of its own, so that the services of other tests ignore its Bundles.
+// settings returns a configuration with its own classes, so that the services of other tests ignore its Bundles.
 func settings(t *testing.T, namespace string) service.Config {
 	config := service.DefaultConfig()
 	config.Address, config.StatusAddress, config.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", 0
@@ -138,7 +138,7 @@ func reaches(t *testing.T, name string, phase v1alpha1.Phase) v1alpha1.BundleSta
 
 const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
-// TestService unpacks a Bundle from a ConfigMap with two replicas that have a store each, and fetches its content from both.
+// TestService unpacks a Bundle from a ConfigMap with two replicas that have separate stores, and fetches its content from both.
 func TestService(t *testing.T) {
 	config := settings(t, bundletest.Namespace(t, api))
 	leader := start(t, config)
@@ -203,7 +203,7 @@ func settingsOf(config service.Config, namespace string) service.Config {
 	return config
 }
 
-// documented checks that the page for operators has the metrics of Bundles.
+// documented checks that the page for operators describes the metrics of Bundles.
 func documented(t *testing.T, replica *service.Service) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operator", "bundles.md"))
@@ -282,7 +282,7 @@ func TestDisabledSource(t *testing.T) {
 	}
 }
 
-// passes returns the number of passes of all Bundle controllers of this process.
+// passes returns the number of reconciliations by all Bundle controllers in this process.
 func passes(t *testing.T, replica *service.Service) (sum int) {
 	t.Helper()
 	_, text := status(t, replica, "/metrics/controllers")

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
-// configMapSource joins ConfigMaps.
+// configMapSource joins the files from several ConfigMaps.
 type configMapSource struct {
 	options Options
 	objects objects
@@ -41,7 +41,7 @@ func (s *configMapSource) Fetch(ctx context.Context, request Request, into *os.R
 	return Result{Resolved: request.Source}, tree.Close()
 }
 
-// add writes the keys of a ConfigMap. owners maps the files written so far to their ConfigMaps.
+// add writes each key of a ConfigMap to a file. owners maps the files written so far to their ConfigMaps.
 func (s *configMapSource) add(ctx context.Context, tree *archive.Tree, source v1alpha1.ConfigMapSource, owners map[string]string) error {
 	folder := path.Clean(source.Path)
 	if source.Path != "" && !fs.ValidPath(folder) {

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
-// FuzzManifest reads arbitrary manifests and indexes of images. Accepted layers are within the limits.
+// FuzzManifest reads arbitrary image manifests and indexes. Accepted layers must be within the limits.
 func FuzzManifest(f *testing.F) {
 	for _, seed := range []string{
 		"", "null", "{}", `{"layers":[{"size":-1}]}`, `{"layers":[null]}`, `{"manifests":[null]}`, `{"manifests":[{"platform":{"os":"linux"}}]}`,

@@ -24,7 +24,7 @@ import (
 // gitCache limits the size of a repository's objects in memory, in bytes.
 const gitCache = 16 << 20
 
-// gitSource fetches a folder of a commit.
+// gitSource fetches a folder in a Git commit.
 type gitSource struct {
 	options Options
 	objects objects
@@ -160,7 +160,7 @@ func noCommit(commit plumbing.Hash) error {
 	return transient("the repository has no commit %s in its branches and tags", commit)
 }
 
-// commitOf returns the commit with the hash, or the commit to which the tag with the hash refers.
+// commitOf returns the commit with the given hash, or the commit to which the tag with this hash refers.
 func commitOf(storage storer.EncodedObjectStorer, hash plumbing.Hash) (*object.Commit, error) {
 	const longest = 10
 

@@ -26,14 +26,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
-// gitRepository is a repository that the git program has made.
+// gitRepository is a repository that the git program has created.
 type gitRepository struct {
 	t      *testing.T
 	parent string
 	folder string
 }
 
-// newGit creates a repository with the name app.git.
+// newGit creates a repository named app.git.
 func newGit(t *testing.T) *gitRepository {
 	t.Helper()
 
@@ -44,7 +44,7 @@ func newGit(t *testing.T) *gitRepository {
 	return g
 }
 
-// run runs git, without the configuration of the user.
+// run runs git without the user's configuration.
 func (g *gitRepository) run(args ...string) string {
 	g.t.Helper()
 
@@ -61,7 +61,7 @@ func (g *gitRepository) run(args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// commit replaces the files and commits them. A name with a suffix -> is a link.
+// commit replaces the files and commits them. If a name ends with ->, the file is a link.
 func (g *gitRepository) commit(files map[string]string) string {
 	g.t.Helper()
 	g.run("-C", g.folder, "rm", "-r", "--force", "--quiet", "--ignore-unmatch", ".")
@@ -88,7 +88,7 @@ func (g *gitRepository) commit(files map[string]string) string {
 	return g.run("-C", g.folder, "rev-parse", "HEAD")
 }
 
-// serve serves the repository over HTTP by git http-backend.
+// serve serves the repository over HTTP with git http-backend.
 func (g *gitRepository) serve(wrap func(http.Handler) http.Handler) *httptest.Server {
 	g.t.Helper()
 
@@ -121,7 +121,8 @@ func inFolder(directory string) func(*v1alpha1.GitSource) {
 	return func(from *v1alpha1.GitSource) { from.Directory = directory }
 }
 
-// TestGit checks that branches and tags are resolved to their commit, which stays the content when they move.
+// TestGit checks that branches and tags are resolved to their commits, and that the resolved source has the same content after
+// they have moved.
 func TestGit(t *testing.T) {
 	repository := newGit(t)
 	repository.commit(map[string]string{"a": "history"})
@@ -154,7 +155,7 @@ func TestGit(t *testing.T) {
 
 	mustFetch(t, source.Options{}, fromGit(url, v1alpha1.GitRef{Tag: "light"}), map[string]string{"a": "moved"})
 
-	// Servers such as those of GitHub give out any commit.
+	// Some servers, such as GitHub's, return any commit.
 	repository.run("-C", repository.folder, "config", "uploadpack.allowReachableSHA1InWant", "true")
 	mustFetch(t, source.Options{}, pinned[0], want)
 	repository.run("-C", repository.folder, "config", "--unset", "uploadpack.allowReachableSHA1InWant")
@@ -172,7 +173,7 @@ func TestGit(t *testing.T) {
 		v1alpha1.GitRef{Commit: second}), false, "has no such repository")
 }
 
-// TestGitDirectories checks each form of a folder.
+// TestGitDirectories checks different values of source.git.directory.
 func TestGitDirectories(t *testing.T) {
 	repository := newGit(t)
 	repository.commit(map[string]string{

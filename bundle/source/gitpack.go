@@ -126,7 +126,8 @@ func (p *prefix) Write(content []byte) (int, error) {
 	return len(content), nil
 }
 
-// deltaSize returns the size of the object that a delta produces. In the delta, it follows the size of the original object.
+// deltaSize returns the size of the object that a delta produces, or false if the delta is invalid. In the delta, this size
+// follows the size of the original object.
 func (p *prefix) deltaSize() (uint64, bool) {
 	_, first := binary.Uvarint(p.start)
 	if first <= 0 {

@@ -55,7 +55,7 @@ func pack(tb testing.TB, kind plumbing.ObjectType, size int, content []byte) []b
 // delta returns a delta that declares an object of the given size.
 func delta(size uint64) []byte { return binary.AppendUvarint(binary.AppendUvarint(nil, 10), size) }
 
-// TestPackBombs checks that small packfiles with large objects are refused before these are decompressed into memory.
+// TestPackBombs checks that small packfiles with large objects are rejected before the objects are decompressed into memory.
 func TestPackBombs(t *testing.T) {
 	for name, test := range map[string]struct {
 		pack []byte

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// gitServer is a connection to a repository.
+// gitServer is a connection to a Git repository.
 type gitServer interface {
 	AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error)
 	UploadPack(ctx context.Context, request *packp.UploadPackRequest) (*packp.UploadPackResponse, error)
@@ -110,7 +110,7 @@ func (b *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, err
 }
 
-// gitError explains an error of a connection. It does not quote the response of the server.
+// gitError converts the error of a connection to a message for users. It does not quote the server's response.
 func gitError(ctx context.Context, host string, err error) error {
 	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok {
 		err = unexpected.Err

@@ -22,8 +22,8 @@ import (
 
 const defaultSSHPort = 22
 
-// sshServer is a connection over SSH. It replaces the client of go-git, which does not limit the time of a handshake and reads the
-// configuration of the user.
+// sshServer is a connection over SSH. It replaces go-git's client, which does not limit the duration of a handshake, and reads the
+// SSH configuration of the current user.
 type sshServer struct {
 	client *ssh.Client
 	input  io.WriteCloser
@@ -67,7 +67,7 @@ func (s *gitSource) connectSSH(ctx context.Context, endpoint *transport.Endpoint
 	return server, nil
 }
 
-// sshConfig returns the configuration with the key and the accepted host keys.
+// sshConfig returns a client configuration with the private key and the accepted host keys.
 func (s *gitSource) sshConfig(ctx context.Context, user, address string, authorization v1alpha1.Authorization, folder string) (*ssh.ClientConfig, error) {
 	if authorization.Secret.Name == "" {
 		return nil, terminal("a repository with SSH needs a Secret with the keys %s and %s in source.git.auth.secret", privateKeyKey, knownHostsKey)
@@ -127,7 +127,7 @@ func sshError(host string, err error) error {
 	}
 }
 
-// start starts git-upload-pack.
+// start runs git-upload-pack on the server, and limits the size of its output.
 func (s *sshServer) start(repository string, bytes int64) error {
 	session, err := s.client.NewSession()
 	if err != nil {

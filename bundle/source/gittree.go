@@ -15,7 +15,7 @@ import (
 // longestTarget limits the length of a link's target, in bytes.
 const longestTarget = 4096
 
-// writeCommit writes a folder of a commit. It does not follow links, so the folder itself cannot be a link.
+// writeCommit writes a folder in a commit. It does not follow links, so the folder itself cannot be a link.
 func writeCommit(commit *object.Commit, directory string, into *os.Root, limits archive.Limits) error {
 	content, err := commit.Tree()
 	if err != nil {

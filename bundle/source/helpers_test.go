@@ -29,7 +29,7 @@ const (
 	hidden    = "very-secret-value"
 )
 
-// cluster has the ConfigMaps and Secrets of the namespace, by name.
+// cluster is a reader that returns the ConfigMaps and Secrets of a namespace, by name.
 type cluster struct {
 	client.Reader
 
@@ -165,7 +165,7 @@ func mustFail(t *testing.T, reason string, options source.Options, from v1alpha1
 	}
 }
 
-// certificate returns the authority of a server in PEM.
+// certificate returns the CA certificate for a server in PEM form.
 func certificate(server *httptest.Server) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 }

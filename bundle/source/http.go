@@ -60,7 +60,7 @@ func (s *httpSource) Fetch(ctx context.Context, request Request, into *os.Root) 
 	return Result{Resolved: v1alpha1.BundleSource{Type: v1alpha1.SourceTypeHTTP, HTTP: &source}}, nil
 }
 
-// request returns the request for the archive.
+// request returns the request for the archive, with the credentials from the source's Secret, if any.
 func (s *httpSource) request(ctx context.Context, source v1alpha1.HTTPSource) (*http.Request, error) {
 	parsed, err := url.Parse(source.URL)
 
@@ -89,7 +89,7 @@ func (s *httpSource) request(ctx context.Context, source v1alpha1.HTTPSource) (*
 }
 
 // extractVerified extracts an archive and returns its digest in hexadecimal. A digest other than the expected one takes precedence over
-// faults of the content, because it means that the archive is a different one. If the expected digest is empty, any digest is accepted.
+// faults of the content, because it means that this is a different archive. If the expected digest is empty, any digest is accepted.
 func extractVerified(ctx context.Context, from io.Reader, into *os.Root, limits archive.Limits, sum hash.Hash, expected string) (string, error) {
 	content := io.TeeReader(from, sum)
 	extracted := archive.Extract(ctx, content, into, limits)

@@ -57,7 +57,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestHTTPErrors checks each way in which a server can fail. The wait for a response is always bounded.
+// TestHTTPErrors checks each way in which a server can fail. The wait for a response must always be limited.
 func TestHTTPErrors(t *testing.T) {
 	release := make(chan struct{})
 	content := packed(t, map[string]string{"a": strings.Repeat("x", 1000)})
@@ -139,7 +139,7 @@ func TestHTTPErrors(t *testing.T) {
 	mustFail(t, "it is no address of the web", source.Options{}, fromURL("file:///etc/passwd"), true, "source.http.url is not a valid address")
 }
 
-// TestHTTPCredentials checks that the server gets the credentials, and no other host does.
+// TestHTTPCredentials checks that only the server receives the credentials, and no other host.
 func TestHTTPCredentials(t *testing.T) {
 	files := map[string]string{"a": "a"}
 	leaked := false

@@ -115,8 +115,8 @@ func parseReference(text string) (registry.Reference, error) {
 	return reference, nil
 }
 
-// repository returns the client of the repository. As with container runtimes, a registry on the local machine is used without TLS,
-// unless the source contains TLS settings.
+// repository returns a client for the image's repository. As with container runtimes, a registry on the local machine is used
+// without TLS, unless the source contains TLS settings.
 func (s *imageSource) repository(ctx context.Context, reference registry.Reference, pullSecret string, client *http.Client) (*remote.Repository, error) {
 	repository := &remote.Repository{Reference: reference}
 	authorized := &auth.Client{Client: client, Cache: auth.NewCache()}
@@ -161,7 +161,7 @@ type image struct {
 	host       string
 }
 
-// fetch writes the files of the image.
+// fetch writes the files of the image to the folder.
 func (i *image) fetch(ctx context.Context, found ocispec.Descriptor, into *os.Root) error {
 	manifest, err := i.manifest(ctx, found)
 	if err != nil {
@@ -197,8 +197,8 @@ func (i *image) artifact(ctx context.Context, layers []ocispec.Descriptor, into 
 	return i.layer(ctx, layers[0], func(from io.Reader) error { return archive.Extract(ctx, from, into, i.limits) })
 }
 
-// manifest returns the manifest of an image. If the image is an index, the choice does not depend on the platform of this machine,
-// because the content of a bundle must not depend on it.
+// manifest returns the manifest of an image. If the image is an index, the chosen manifest does not depend on the platform of this
+// machine, because a bundle must have the same content everywhere.
 func (i *image) manifest(ctx context.Context, found ocispec.Descriptor) (ocispec.Manifest, error) {
 	var manifest ocispec.Manifest
 
@@ -227,8 +227,8 @@ func (i *image) manifest(ctx context.Context, found ocispec.Descriptor) (ocispec
 	return manifest, err
 }
 
-// choose returns the image of an index for linux/amd64, or otherwise the first image. Entries with the platform unknown are not images but
-// attestations.
+// choose returns the image for linux/amd64 from an index, or the first image if there is none for this platform. Entries with the platform
+// "unknown" are attestations, not images.
 func choose(index ocispec.Index) ocispec.Descriptor {
 	chosen := ocispec.Descriptor{}
 
@@ -323,7 +323,7 @@ func (i *image) layer(ctx context.Context, layer ocispec.Descriptor, read func(i
 	return applied
 }
 
-// explain converts an error of the registry. It does not quote the response of the registry.
+// explain converts an error from the registry to a message for users. It does not quote the registry's response.
 func (i *image) explain(err error) error {
 	response, responded := errors.AsType[*errcode.ErrorResponse](err)
 

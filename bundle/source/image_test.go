@@ -36,7 +36,7 @@ type images struct {
 	blobs     atomic.Int32
 }
 
-// newImages starts a registry on HTTP, or on HTTPS.
+// newImages starts a registry with HTTP or HTTPS, depending on the start function.
 func newImages(t *testing.T, start func(http.Handler) *httptest.Server) *images {
 	t.Helper()
 
@@ -150,7 +150,7 @@ func TestImage(t *testing.T) {
 	mustFetch(t, source.Options{}, images.image(":v1"), map[string]string{"moved": "x"})
 }
 
-// TestImageForms checks artifacts, indexes and images of Docker.
+// TestImageForms checks artifacts, indexes and Docker images.
 func TestImageForms(t *testing.T) {
 	images := newImages(t, httptest.NewServer)
 	files := map[string]string{"manifests/a.yaml": "a", ".wh.b": "kept"}
@@ -178,7 +178,7 @@ func TestImageForms(t *testing.T) {
 	}
 }
 
-// TestInvalidImages checks that images are refused for their manifests, before any layer is read.
+// TestInvalidImages checks that images are rejected because of their manifests, before any layer is read.
 func TestInvalidImages(t *testing.T) {
 	images := newImages(t, httptest.NewServer)
 	layer := images.layer(t, map[string]string{"a": "x"})

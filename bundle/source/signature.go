@@ -17,13 +17,13 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// Cosign stores signatures in the repository of the image: in an image with a tag that contains the digest, or in referrers of OCI 1.1.
+// Cosign stores signatures in the repository of the image: in an image with a tag that contains the digest, or in OCI 1.1 referrers.
 const (
 	// simpleSigning is the media type of a payload. signatureText is the annotation that contains its signature.
 	simpleSigning = "application/vnd.dev.cosign.simplesigning.v1+json"
 	signatureText = "dev.cosignproject.cosign/signature"
-	// signatureArtifact is the type of referrers that contain payloads. sigstoreBundle is the type of referrers that contain a Sigstore
-	// bundle.
+	// signatureArtifact is the artifact type of referrers that contain payloads. sigstoreBundle is the artifact type of referrers that
+	// contain a Sigstore bundle.
 	signatureArtifact = "application/vnd.dev.cosign.artifact.sig.v1+json"
 	sigstoreBundle    = "application/vnd.dev.sigstore.bundle.v0.3+json"
 )
@@ -36,9 +36,9 @@ const (
 	maxReferrerPages  = 16
 )
 
-// SignatureError reports an image that lacks a required signature.
+// SignatureError reports an image without a required signature.
 type SignatureError struct {
-	// Reason is the reason of the condition Unpacked.
+	// Reason is the reason of the Unpacked condition.
 	Reason string
 	text   string
 }
@@ -54,7 +54,7 @@ type signed interface {
 	about(image digest.Digest) bool
 }
 
-// verify succeeds if, for each list, a key of the list has signed the image.
+// verify succeeds if each list contains a key that has signed the image.
 func (i *image) verify(ctx context.Context, found ocispec.Descriptor, lists [][]publicKey) error {
 	if len(lists) == 0 {
 		return nil
@@ -92,7 +92,8 @@ type signatures struct {
 	left int
 }
 
-// satisfy returns a description of the missing signature, or an empty string.
+// satisfy returns a description of the missing signature. It returns an empty string if each list contains a key that has signed
+// the image.
 func (s *signatures) satisfy(lists [][]publicKey) string {
 	for _, keys := range lists {
 		problem := "no public key verifies a signature"
@@ -117,7 +118,7 @@ func (s *signatures) satisfy(lists [][]publicKey) string {
 	return ""
 }
 
-// tagged reads the signatures in the image with the tag that contains the digest.
+// tagged reads the signatures from the image whose tag contains the digest of the signed image.
 func (s *signatures) tagged(ctx context.Context) error {
 	tag := string(s.found.Digest.Algorithm()) + "-" + s.found.Digest.Encoded() + ".sig"
 
@@ -136,7 +137,8 @@ func (s *signatures) tagged(ctx context.Context) error {
 // errEnough stops listing referrers.
 var errEnough = errors.New("enough")
 
-// referring reads the signatures in referrers of the image. Registries without referrers have none.
+// referring reads the signatures attached to the image as OCI referrers. If the registry does not support the referrers API, it
+// reads none.
 func (s *signatures) referring(ctx context.Context) error {
 	s.image.repository.ReferrerListMaxPages = maxReferrerPages
 
@@ -178,7 +180,7 @@ func (s *signatures) referring(ctx context.Context) error {
 	return nil
 }
 
-// manifest reads the layers of a manifest that contain signatures.
+// manifest reads those layers of a manifest that contain signatures.
 func (s *signatures) manifest(ctx context.Context, found ocispec.Descriptor) error {
 	if found.MediaType != ocispec.MediaTypeImageManifest && found.MediaType != dockerImage {
 		return nil
@@ -213,7 +215,7 @@ func (s *signatures) manifest(ctx context.Context, found ocispec.Descriptor) err
 	return nil
 }
 
-// layer reads a signature.
+// layer reads the signature in a layer.
 func (s *signatures) layer(ctx context.Context, layer ocispec.Descriptor) (signed, error) {
 	if valid := layer.Digest.Validate() == nil && layer.Digest.Algorithm() == digest.SHA256; !valid || layer.Size > largestPayload {
 		return invalidSigned{}, nil
@@ -236,13 +238,13 @@ func (s *signatures) layer(ctx context.Context, layer ocispec.Descriptor) (signe
 	return simpleSigned{text, signature}, nil
 }
 
-// invalidSigned is a signature that no key made.
+// invalidSigned is an invalid signature, which no key verifies.
 type invalidSigned struct{}
 
 func (invalidSigned) by(publicKey) bool        { return false }
 func (invalidSigned) about(digest.Digest) bool { return false }
 
-// simpleSigned is a payload of cosign, and its signature.
+// simpleSigned is a cosign payload and its signature.
 type simpleSigned struct{ payload, signature []byte }
 
 func (s simpleSigned) by(key publicKey) bool {

@@ -9,7 +9,8 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// FuzzSignature reads arbitrary payloads, Sigstore bundles and public keys. A payload is about at most one image, and nothing is signed.
+// FuzzSignature reads arbitrary payloads, Sigstore bundles and public keys. A payload must refer to at most one image, and no signature
+// may be valid.
 func FuzzSignature(f *testing.F) {
 	for _, seed := range []string{
 		"", "null", "{}", `{"critical":null}`, `{"critical":{"image":{"docker-manifest-digest":"sha256:x"},"type":"cosign container image signature"}}`,

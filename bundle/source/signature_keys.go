@@ -24,7 +24,7 @@ const (
 	defaultKey = "cosign.pub"
 )
 
-// publicKey verifies the signatures of one key. simple verifies payloads of cosign, which are always signed with SHA-256, and bundle
+// publicKey verifies the signatures of one key. simple verifies cosign payloads, which are always signed with SHA-256, and bundle
 // verifies Sigstore bundles.
 type publicKey struct{ simple, bundle signature.Verifier }
 

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// inToto is the type of the payloads of signatures in Sigstore bundles. predicateSign is the predicate of signatures. Other
+	// inToto is the payload type of signatures in Sigstore bundles. predicateSign is the predicate type of signatures. Other
 	// predicates make statements about an image without approving it, for example a list of its defects.
 	inToto        = "application/vnd.in-toto+json"
 	predicateSign = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// parsePayload returns the digest of the image that a payload of cosign refers to, or an empty digest.
+// parsePayload returns the digest of the image that a cosign payload refers to, or an empty digest if the payload is invalid.
 func parsePayload(text []byte) digest.Digest {
 	var parsed payload.Cosign
 	if json.Unmarshal(text, &parsed) != nil || string(bytes.TrimSpace(text)) == "null" {
@@ -35,7 +35,7 @@ type envelope struct {
 	} `json:"signatures"`
 }
 
-// parseSigstoreBundle returns the signature of a Sigstore bundle.
+// parseSigstoreBundle returns the signature in a Sigstore bundle.
 func parseSigstoreBundle(text []byte) signed {
 	var bundle struct {
 		Envelope envelope `json:"dsseEnvelope"`

@@ -69,7 +69,7 @@ func (s signer) public(t *testing.T) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: text}))
 }
 
-// sign returns a signature of the text with a hash.
+// sign signs the text with the given hash function.
 func (s signer) sign(t *testing.T, text []byte, hash crypto.Hash) []byte {
 	t.Helper()
 
@@ -159,7 +159,7 @@ func (i *images) sigstore(t *testing.T, image digest.Digest, predicate string, b
 	return i.pushBlob(t, sigstoreBundle, text)
 }
 
-// newSignedImages starts a registry with referrers, or without.
+// newSignedImages starts a registry that supports the referrers API, or one that does not.
 func newSignedImages(t *testing.T, referrers bool) *images {
 	t.Helper()
 
@@ -191,7 +191,7 @@ func keysOf(texts ...string) source.Options {
 	}}
 }
 
-// unsigned fetches a source that fails with a reason before a layer of the image is read.
+// unsigned fetches a source that must fail with the given reason before a layer of the image is read.
 func unsigned(t *testing.T, options source.Options, from v1alpha1.BundleSource, reason, want string) {
 	t.Helper()
 
@@ -222,7 +222,7 @@ func TestSignatures(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason string
 		sign   func(i *images, image ocispec.Descriptor)
-		// want is the reason of the condition; empty means accepted.
+		// want is the expected reason of the condition. It is empty if the image is accepted.
 		want, text string
 	}{
 		"valid": {"the key has signed the digest", func(i *images, image ocispec.Descriptor) {
@@ -315,7 +315,8 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestSignatureCoversWhatIsFetched moves the tag between its resolution and the download. The download has the digest that was verified.
+// TestSignatureCoversWhatIsFetched moves the tag between its resolution and the download. The downloaded content must have the verified
+// digest.
 func TestSignatureCoversWhatIsFetched(t *testing.T) {
 	images, ours := newSignedImages(t, false), newSigner(t)
 	files := map[string]string{"good": ""}
@@ -342,7 +343,8 @@ func TestSignatureCoversWhatIsFetched(t *testing.T) {
 	unsigned(t, keysOf(ours.public(t)), images.image(":v1", verified), v1alpha1.ReasonSignatureMissing, "")
 }
 
-// TestSignaturesOfIndexes checks that the signature of an index covers its images, but the signature of an image covers no index.
+// TestSignaturesOfIndexes checks that the signature of an index covers its images, but that the signature of an image does not
+// cover an index.
 func TestSignaturesOfIndexes(t *testing.T) {
 	images, ours := newSignedImages(t, true), newSigner(t)
 	files := map[string]string{"a": ""}
@@ -359,7 +361,7 @@ func TestSignaturesOfIndexes(t *testing.T) {
 	mustFetch(t, keysOf(ours.public(t)), images.image(":v1", verified), files)
 }
 
-// TestSignatureKeys checks the types of keys and their origins.
+// TestSignatureKeys checks which types of keys are supported, and where they can come from.
 func TestSignatureKeys(t *testing.T) {
 	images := newSignedImages(t, false)
 	files := map[string]string{"a": ""}
@@ -487,7 +489,7 @@ func TestRegistriesOfSignatures(t *testing.T) {
 		unsigned(t, options, from, v1alpha1.ReasonSignatureMissing, image.Digest.String())
 	}
 
-	// Without referrers, clients keep a list under a tag.
+	// If the registry does not support referrers, clients store the list under a tag.
 	respond("/referrers/", http.StatusNotFound)
 
 	repository, err := remote.NewRepository(images.ref(""))

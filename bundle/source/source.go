@@ -24,13 +24,13 @@ const defaultTimeout = 5 * time.Minute
 type Request struct {
 	// Bundle is the name of the Bundle.
 	Bundle string
-	// Source is the source of the spec, or the resolved source of an earlier fetch.
+	// Source is the source from the spec, or the resolved source from an earlier fetch.
 	Source v1alpha1.BundleSource
 }
 
 // Result describes fetched content.
 type Result struct {
-	// Resolved is the source with every reference pinned that can be pinned.
+	// Resolved is the source with all references pinned, as far as possible.
 	Resolved v1alpha1.BundleSource
 	// Pending is the reason why there is no content yet, or empty once the content is fetched.
 	Pending string
@@ -49,7 +49,7 @@ type Options struct {
 	Namespace string
 	// Uploads returns uploaded content.
 	Uploads Uploads
-	// Limits apply to the content. Fields that are zero have the defaults of package archive.
+	// Limits apply to the content. For fields that are zero, the defaults of package archive apply.
 	Limits archive.Limits
 	// Timeout limits a fetch. The default is 5 minutes.
 	Timeout time.Duration
@@ -60,10 +60,10 @@ type Options struct {
 	Temporary string
 }
 
-// Sources contains a Fetcher for each type of source that the provisioner supports.
+// Sources contains a Fetcher for each source type that the provisioner supports.
 type Sources map[v1alpha1.SourceType]Fetcher
 
-// New returns the Fetchers for all types of sources.
+// New returns the Fetchers for all source types.
 func New(options Options) Sources {
 	if options.Timeout == 0 {
 		options.Timeout = defaultTimeout
@@ -154,13 +154,13 @@ func unpacked(err error, origin string) error {
 	}
 }
 
-// objects reads Secrets and ConfigMaps of one namespace.
+// objects reads Secrets and ConfigMaps in one namespace.
 type objects struct {
 	reader    client.Reader
 	namespace string
 }
 
-// get reads an object.
+// get reads an object. If the object does not exist, the error tells users to create it.
 func (o objects) get(ctx context.Context, kind, name string, into client.Object) error {
 	err := o.reader.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: name}, into)
 
@@ -174,7 +174,7 @@ func (o objects) get(ctx context.Context, kind, name string, into client.Object)
 	}
 }
 
-// secret reads a Secret and checks that it has the keys.
+// secret reads a Secret and checks that none of the given keys is missing or empty.
 func (o objects) secret(ctx context.Context, name string, keys ...string) (map[string][]byte, error) {
 	secret := &corev1.Secret{}
 	if err := o.get(ctx, "Secret", name, secret); err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/store"
 )
 
-// TestInvalidSources checks sources that the API server should have rejected: each is a terminal error instead of a panic.
+// TestInvalidSources checks sources that the API server should have rejected. Each must result in a terminal error instead of a
+// panic.
 func TestInvalidSources(t *testing.T) {
 	for _, kind := range []v1alpha1.SourceType{"image", "git", "http", "configMaps", "upload"} {
 		mustFail(t, "the block is missing", source.Options{}, v1alpha1.BundleSource{Type: kind}, true, "source type "+string(kind)+" requires the field source."+string(kind))
@@ -118,7 +119,7 @@ func TestUpload(t *testing.T) {
 	mustFail(t, "the volume may come back", source.Options{Uploads: failing{}}, from, false, "the upload cannot be read")
 }
 
-// failing has uploads that cannot be read.
+// failing returns an error for each upload.
 type failing struct{}
 
 // OpenUpload implements source.Uploads.

@@ -21,7 +21,7 @@ const (
 var errRedirect = errors.New("it redirects to an address without TLS, or more than 5 times")
 
 // newClient returns a client for the requests of one fetch. The caller must close its idle connections. certificates contains CA
-// certificates in PEM form; if it is empty, those of the system apply.
+// certificates in PEM form; if it is empty, the system's CA certificates apply.
 func newClient(insecureSkipVerify bool, certificates string) (*http.Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecureSkipVerify} //nolint:gosec // the author of the Bundle asks for it
 

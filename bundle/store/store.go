@@ -31,11 +31,11 @@ const (
 	uploads = "uploads"
 	partial = "partial"
 
-	// grace protects archives that a Bundle is about to use: they were stored, but the status of the Bundle does not name them yet.
+	// grace is how long a file is kept after it was stored, even if no Bundle uses it. The status of its Bundle may not name it yet.
 	grace = 15 * time.Minute
 )
 
-// Digest is the digest of an archive: sha256: and 64 hexadecimal digits.
+// Digest is the digest of an archive: "sha256:", followed by 64 hexadecimal digits.
 type Digest string
 
 // Hex returns the hexadecimal digits, or "" if the digest is not valid.
@@ -57,7 +57,7 @@ type Store struct {
 	// verified contains the archives whose digest this process has verified, with the state of their files at that time.
 	verified map[Digest]fileState
 
-	// before is called before each change of the folder. Tests end the process there.
+	// before is called before each change to the folder. Tests end the process there.
 	before func()
 	// open opens a new file for writing.
 	open func(name string, flags int, mode fs.FileMode) (*os.File, error)

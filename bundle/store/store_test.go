@@ -106,7 +106,7 @@ func files(t *testing.T, folder string) []string {
 	return found
 }
 
-// age makes all files older than the time for which Sweep spares them.
+// age makes all files so old that Sweep no longer keeps unused ones.
 func age(t *testing.T, folder string) {
 	t.Helper()
 
@@ -155,7 +155,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// TestDamagedArchive checks that a damaged archive is absent, and that Put replaces it.
+// TestDamagedArchive checks that a damaged archive is treated as absent, and that Put replaces it.
 func TestDamagedArchive(t *testing.T) {
 	for name, damage := range map[string]func(path string) error{
 		"torn":    func(path string) error { return os.Truncate(path, 500) },
@@ -305,7 +305,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestFullVolume checks that the error for a full volume advises the operator, and that no stored file is lost and no temporary one is left.
+// TestFullVolume checks that the error for a full volume tells operators what to do, that no stored file is lost, and that no temporary
+// file is left.
 func TestFullVolume(t *testing.T) {
 	folder := t.TempDir()
 	s := newStore(t, folder)
@@ -339,7 +340,7 @@ func TestFullVolume(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse checks that readers see complete content while it is replaced, and swept.
+// TestConcurrentUse checks that readers see complete content while it is being replaced or removed.
 func TestConcurrentUse(t *testing.T) {
 	s := newStore(t, t.TempDir())
 	digest := mustPut(t, s, tree(1, 100_000))

@@ -52,7 +52,7 @@ func (s *Store) Sweep(ctx context.Context, archiveInUse func(Digest) bool, uploa
 	return removed, nil
 }
 
-// removeOld removes a file that was written before the time.
+// removeOld removes a file that was written before the given time. It reports whether it removed the file.
 func (s *Store) removeOld(name string, before time.Time) (bool, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -67,7 +67,7 @@ func (s *Store) removeOld(name string, before time.Time) (bool, error) {
 	return true, ignoreMissing(s.root.Remove(name))
 }
 
-// forgetRemoved drops the verification of archives that were removed.
+// forgetRemoved deletes the entries in verified for archives that were removed.
 func (s *Store) forgetRemoved() {
 	s.lock.Lock()
 	defer s.lock.Unlock()

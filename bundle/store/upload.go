@@ -45,7 +45,7 @@ func (s *Store) PutUpload(bundle string, content io.Reader, permitted int64) (ch
 	return !bytes.Equal(former, sum.Sum(nil)), nil
 }
 
-// uploadDigest returns the digest of an upload, or nil.
+// uploadDigest returns the digest of an upload, or nil if the upload does not exist.
 func (s *Store) uploadDigest(name string) ([]byte, error) {
 	file, err := s.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +84,7 @@ func (s *Store) OpenUpload(bundle string) (io.ReadSeekCloser, int64, error) {
 	return file, info.Size(), nil
 }
 
-// RemoveUpload removes the upload for a Bundle. It succeeds if there is none.
+// RemoveUpload removes the upload for a Bundle. It also succeeds if there is no upload.
 func (s *Store) RemoveUpload(bundle string) error {
 	name, err := uploadName(bundle)
 	if err != nil {

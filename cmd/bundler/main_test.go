@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEngines verifies that only the program bundler contains Helm, Kustomize and Sigstore, and that no program contains their clients for
+// TestEngines verifies that only the bundler program contains Helm, Kustomize and Sigstore, and that no program contains their clients for
 // clusters, registries, databases and key services.
 func TestEngines(t *testing.T) {
 	for _, program := range []string{"broker", "provisioner", "ebctl", "sandbox", "bundler"} {

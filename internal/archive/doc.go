@@ -1,4 +1,4 @@
-// Package archive reads tar archives and layers of OCI images that may be hostile, and packs trees of files into archives whose bytes
+// Package archive reads tar archives and OCI image layers that may be hostile, and packs file trees into archives whose bytes
 // depend only on the tree.
 //
 // Everything is written through os.Root and within Limits. An archive may contain only files, folders, and links that stay inside. Any

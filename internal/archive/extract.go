@@ -14,9 +14,9 @@ import (
 	"syscall"
 )
 
-// Extract writes the content of a tar archive, compressed with gzip or not, to the root, which must be empty. It reads the archive to its
-// end. If it fails, the root may contain a part of the content. It returns an InvalidError for an archive that Tree or the limits reject,
-// and the errors of the reader and of the file system unchanged.
+// Extract writes the content of a tar archive, which may be compressed with gzip, to root, which must be empty. It reads the
+// archive to its end. If it fails, the root may contain a part of the content. It returns an InvalidError for an archive that
+// Tree or the limits reject, and the errors of the reader and of the file system unchanged.
 func Extract(ctx context.Context, from io.Reader, root *os.Root, limits Limits) error {
 	tree := NewTree(root, limits)
 
@@ -97,7 +97,7 @@ func each(from io.Reader, write func(*tar.Header, io.Reader) error) error {
 	}
 }
 
-// classified returns an InvalidError for an error of package tar or gzip, and errors of the file system unchanged.
+// classified returns an InvalidError for an error from the tar or gzip package, and returns file system errors unchanged.
 func classified(err error) error {
 	_, known := errors.AsType[*InvalidError](err)
 	_, system := errors.AsType[syscall.Errno](err)
@@ -109,7 +109,7 @@ func classified(err error) error {
 	return invalid("not a valid tar archive: %w", err)
 }
 
-// clean returns the path of an entry. It does not change invalid paths, which Tree rejects.
+// clean returns the cleaned path of an entry. It leaves invalid paths unchanged, so that Tree rejects them.
 func clean(name string) string {
 	if strings.HasPrefix(name, "/") || slices.Contains(strings.Split(name, "/"), "..") {
 		return name
@@ -118,7 +118,7 @@ func clean(name string) string {
 	return path.Clean(name)
 }
 
-// write writes an entry of an archive.
+// write writes an archive entry to the tree.
 func (t *Tree) write(header *tar.Header, content io.Reader) error {
 	name := clean(header.Name)
 

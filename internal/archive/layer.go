@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// whiteout is the prefix for the name of a file that removes the file of that name from lower layers.
+	// whiteout is the name prefix of a file that removes another file from lower layers. The other file's name follows the prefix.
 	whiteout = ".wh."
 	// opaque is the name of a file that removes everything that lower layers have written to its folder.
 	opaque = whiteout + whiteout + ".opq"
 )
 
-// Layer applies a layer of an OCI image to the tree: it replaces and removes files of lower layers. Hard links become copies, and
+// Layer applies an OCI image layer to the tree: it replaces and removes files of lower layers. Hard links become copies, and
 // absolute links start at the root of the tree. Except for CompressedBytes, the limits apply to all layers together.
 func (t *Tree) Layer(ctx context.Context, from io.Reader) error {
 	t.layer++
@@ -27,7 +27,7 @@ func (t *Tree) Layer(ctx context.Context, from io.Reader) error {
 	return t.extract(ctx, from, t.writeLayered)
 }
 
-// writeLayered writes an entry of a layer.
+// writeLayered applies an entry of a layer to the tree.
 func (t *Tree) writeLayered(header *tar.Header, content io.Reader) error {
 	name := clean(header.Name)
 	removed, isWhiteout := strings.CutPrefix(path.Base(name), whiteout)
@@ -66,7 +66,7 @@ func rebased(name, target string) string {
 	return filepath.ToSlash(relative)
 }
 
-// copy creates a copy of a file, to replace a hard link.
+// copy creates name as a copy of the file target, in place of a hard link.
 func (t *Tree) copy(name, target string) error {
 	if err := t.check(target); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (t *Tree) copy(name, target string) error {
 	return t.File(name, info.Size(), original)
 }
 
-// replace makes room for an entry of a layer: it removes the entry at the path, unless it is a folder and stays one, or a link to a
-// folder into which the new entry is written.
+// replace makes room for an entry of a layer: it removes the existing entry with the same path. If the new entry is a folder, an
+// existing folder remains, and so does an existing link, because a layer may write through it.
 func (t *Tree) replace(name string, kind kind) error {
 	known, exists := t.entries[folded(name)]
 	if t.layer == 0 || !exists || known.name != name || known.kind == folder && kind == folder || known.kind == link && kind == folder {
@@ -125,7 +125,8 @@ func (t *Tree) removeLower(name string) error {
 	return t.removeOne(name)
 }
 
-// clear removes everything that lower layers have written to the folder. Each whiteout counts as a file, because it takes time.
+// clear removes everything that lower layers have written to the folder. Each whiteout counts toward Limits.Files, because it
+// takes time.
 func (t *Tree) clear(name string) error {
 	if err := t.count(); err != nil {
 		return err

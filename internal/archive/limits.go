@@ -2,7 +2,7 @@ package archive
 
 import "fmt"
 
-// Limits limit an archive and its content. Fields that are zero have their defaults.
+// Limits bounds an archive and its content. For fields that are zero, the values of DefaultLimits apply.
 type Limits struct {
 	// CompressedBytes limits the size of the archive.
 	CompressedBytes int64
@@ -16,7 +16,7 @@ type Limits struct {
 	NoLinks bool
 }
 
-// DefaultLimits returns the limits of bundles.
+// DefaultLimits returns the default limits, which are chosen for bundles.
 func DefaultLimits() Limits {
 	return Limits{CompressedBytes: 128 << 20, Bytes: 512 << 20, Files: 20_000, Depth: 64}
 }
@@ -60,10 +60,9 @@ func (e *InvalidError) Error() string { return e.problem.Error() }
 // Unwrap returns the cause.
 func (e *InvalidError) Unwrap() error { return e.problem }
 
-// invalid returns an InvalidError.
 func invalid(format string, args ...any) error { return &InvalidError{fmt.Errorf(format, args...)} }
 
-// size formats a number of bytes as a limit.
+// size formats a limit in bytes for an error text.
 func size(bytes int64) string {
 	if bytes < 1<<20 {
 		return fmt.Sprintf("%d bytes", bytes)

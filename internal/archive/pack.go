@@ -37,7 +37,6 @@ func Pack(ctx context.Context, tree fs.FS, to io.Writer) error {
 	return errors.Join(err, zipped.Close())
 }
 
-// pack writes an entry.
 func pack(archive *tar.Writer, tree fs.FS, name string, entry fs.DirEntry) error {
 	header := &tar.Header{Name: name, ModTime: time.Unix(0, 0)}
 
@@ -66,7 +65,6 @@ func pack(archive *tar.Writer, tree fs.FS, name string, entry fs.DirEntry) error
 	}
 }
 
-// packFile writes a file.
 func packFile(archive *tar.Writer, tree fs.FS, header *tar.Header) error {
 	file, err := tree.Open(header.Name)
 	if err != nil {

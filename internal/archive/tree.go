@@ -18,7 +18,6 @@ const (
 	bufferSize = 64 << 10
 )
 
-// kind is the kind of an entry of a Tree.
 type kind int
 
 const (
@@ -145,7 +144,7 @@ func staysInside(name, target string) bool {
 	return up <= strings.Count(name, "/") && !slices.Contains(strings.Split(rest, "/"), "..")
 }
 
-// check rejects paths that are not valid.
+// check rejects paths that are invalid, leave the tree, or exceed Limits.Depth.
 func (t *Tree) check(name string) error {
 	switch {
 	case !fs.ValidPath(name) || name == ".":
@@ -239,7 +238,7 @@ func (t *Tree) record(name string, kind kind) error {
 	return nil
 }
 
-// count counts an entry.
+// count counts an entry toward Limits.Files.
 func (t *Tree) count() error {
 	if t.files++; t.files > t.limits.Files {
 		return t.tooMuch()
@@ -253,7 +252,7 @@ func (t *Tree) tooMuch() error {
 	return invalid("it has more than %d files or %s", t.limits.Files, size(t.limits.Bytes))
 }
 
-// folded returns the form of the path in which paths that differ only in case are equal.
+// folded returns a form of the path that is the same for all paths that differ only in case.
 func folded(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 // open opens the folder for the next write. Most archives list all files of a folder together, so keeping it open saves resolving its
@@ -307,8 +306,8 @@ func (t *Tree) forget(name string) {
 	})
 }
 
-// explain returns an InvalidError for an error of the file system that is the fault of the path. An error that is not a syscall.Errno
-// comes from os.Root itself and concerns a path that leaves the root.
+// explain returns an InvalidError for a file system error that the path has caused. An error that is not a syscall.Errno comes
+// from os.Root itself and concerns a path that leaves the root.
 func explain(name string, err error) error {
 	if err == nil {
 		return nil

@@ -26,8 +26,8 @@ type (
 	accountKey struct{}
 )
 
-// ActorOf returns the user behind the request of the context: the authenticated client, the platform's user if the platform names
-// one, and the address. Outside of a request, ActorOf returns the zero Actor, which stands for the service itself.
+// ActorOf returns the user behind the request to which ctx belongs: the authenticated client, the platform's user if the platform
+// names one, and the address. Outside of a request, ActorOf returns the zero Actor, which stands for the service itself.
 func ActorOf(ctx context.Context) auditlog.Actor {
 	identity := auth.FromContext(ctx)
 	actor := auditlog.Actor{User: identity.Name, Means: string(identity.Means)}
@@ -47,7 +47,8 @@ func ActorOf(ctx context.Context) auditlog.Actor {
 	return actor
 }
 
-// origin is the part of a request that identifies the user behind it. ActorOf parses it, because most requests need no entry.
+// origin is the part of a request that identifies the user behind it. It is stored unparsed, because most requests need no audit
+// entry; ActorOf parses it.
 type origin struct {
 	header  http.Header
 	address string
@@ -76,7 +77,7 @@ func captureAccount(ctx context.Context) (context.Context, *string) {
 	return context.WithValue(ctx, accountKey{}, account), account
 }
 
-// originator parses the header OriginatingIdentity: the name of a platform, and a base64-encoded JSON object with fields that the
+// originator parses the OriginatingIdentity header: the name of a platform, and a base64-encoded JSON object with fields that the
 // platform defines. originator returns only the user from the object, because the other fields may contain personal data. The
 // header is optional, so an invalid header is treated as absent.
 func originator(header string) (platform, user string) {

@@ -23,13 +23,14 @@ import (
 )
 
 const (
-	// refusalRate is the number of refusals of one user and action that a replica records per second; refusalBurst is the size of a
-	// burst. Entries are kept for more than a year, so without a limit a client that retries forever would fill the database.
+	// refusalRate is the number of rejected requests that a replica records per second for one user and action; refusalBurst is the
+	// size of a burst. Entries are kept for more than a year, so without a limit a client that retries forever would fill the
+	// database.
 	refusalRate  = 0.5
 	refusalBurst = 100
-	// maxSamplers is the maximum number of pairs of user and action that are sampled separately.
+	// maxSamplers is the maximum number of user-action pairs that are sampled separately.
 	maxSamplers = 10_000
-	// refusalTimeout bounds the time to record one refusal. The response waits until the refusal has been recorded.
+	// refusalTimeout bounds the time to record one rejected request. The response is complete only after that.
 	refusalTimeout = 2 * time.Second
 	// maxRefusalBody is the number of bytes of an error response that Refusals parses for the error code. Complete error
 	// responses are shorter.
@@ -81,8 +82,8 @@ type Target struct {
 
 type markKey struct{}
 
-// Mark makes Refusals record the request of the context if it is rejected, even if it would have changed nothing. A code that is
-// not empty replaces the code of the response in the entry.
+// Mark makes Refusals record the current request if it is rejected, even if it would have changed nothing. A code that is not
+// empty replaces the code of the response in the entry.
 func Mark(ctx context.Context, code string) {
 	if mark, inside := ctx.Value(markKey{}).(*mark); inside {
 		mark.made, mark.code = true, code
@@ -96,8 +97,8 @@ type mark struct {
 }
 
 // Refusals returns a middleware that records rejected changes, rejected requests that Mark has marked, and all requests without
-// valid credentials or role, sampled under load. The function targetOf returns the target of a request. The middleware must run
-// inside Introduce and outside of the Authorizer.
+// valid credentials or role, sampled under load. targetOf returns the target of a request. The middleware must run inside
+// Introduce and outside of the Authorizer.
 func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -132,7 +133,7 @@ func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Midd
 }
 
 // Refused records a rejected change, sampled under load. It is for protocols such as GraphQL, because Refusals does not recognize
-// their error responses. A failure to record is only logged.
+// their error responses. If recording fails, the error is only logged.
 func (r *Recorder) Refused(ctx context.Context, entry auditlog.Entry) {
 	entry.InstanceID, entry.Code = oneLine(entry.InstanceID), oneLine(entry.Code)
 	r.refused(ctx, &r.changes, entry)
@@ -158,11 +159,11 @@ func (r *Recorder) refused(ctx context.Context, sampler *samplers, entry auditlo
 	}
 }
 
-// sampled identifies the refusals that share a sampler: those of one user, or of all unauthenticated clients, for one action. A
-// flood of refusals of one user does not hide those of others.
+// sampled identifies the rejected requests that share a sampler: those of one user, or of all unauthenticated clients, for one
+// action. A flood of rejected requests from one user therefore does not hide those from others.
 type sampled struct{ user, means, action string }
 
-// samplers contains a sampler for each of the maxSamplers most recent pairs of user and action. It is safe for concurrent use.
+// samplers contains a sampler for each of the maxSamplers most recent user-action pairs. It is safe for concurrent use.
 type samplers struct {
 	mutex  *sync.Mutex
 	recent *simplelru.LRU[sampled, *sampler]
@@ -174,7 +175,7 @@ func newSamplers() samplers {
 	return samplers{mutex: &sync.Mutex{}, recent: recent}
 }
 
-// take returns the result of sampler.take for the sampler of the key, which it creates if necessary.
+// take calls take on the key's sampler, which it creates if necessary.
 func (s *samplers) take(key sampled, now time.Time) (missed int, taken bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -16,9 +16,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Config holds the environment variables for authentication and rate limits, which both services share. The variable
-// APP_AUTH_BASIC_USERS is a field of replica.Config. If UsersFile, OIDC.IssuerURL or TLS.ClientCAFile is empty, the service does not
-// use this kind of authentication. If RateLimit or LoginFailures is 0, there is no such limit.
+// Config holds the environment variables for authentication and rate limits, which both services share. APP_AUTH_BASIC_USERS is a
+// field of replica.Config instead. If UsersFile, OIDC.IssuerURL or TLS.ClientCAFile is empty, the service does not use the
+// corresponding kind of authentication. If RateLimit or LoginFailures is 0, the corresponding limit does not apply.
 type Config struct {
 	UsersFile        string  `env:"AUTH_BASIC_USERS_FILE"  help:"file with additional users, one user:password[:role+role] per line; the service reloads the file when it changes"`
 	OIDC             OIDC    `envPrefix:"AUTH_OIDC_"`
@@ -27,7 +27,7 @@ type Config struct {
 	RateLimit        float64 `env:"RATE_LIMIT"             help:"requests per second that a replica accepts from each client; 0 means no limit"`
 	RateLimitBurst   int     `env:"RATE_LIMIT_BURST"       help:"maximum number of requests that each client may send in a burst"`
 
-	LoginFailures int `env:"LOGIN_FAILURES" help:"failed logins with a password, per user name and address, after which further ones are delayed, up to a minute; 0 turns off the delay"`
+	LoginFailures int `env:"LOGIN_FAILURES" help:"number of failed password logins, per user name and client address, after which further logins are delayed by up to a minute; 0 turns off the delay"`
 
 	TrustedOrigins []string `env:"TRUSTED_ORIGINS" help:"origins whose pages may send changes from browsers, comma-separated, such as https://console.example.com; the origin of the service is always trusted"`
 	AllowedHosts   []string `env:"ALLOWED_HOSTS"   help:"host names, without ports, that clients may use in addition to localhost if the service has no authentication, comma-separated; with authentication, all hosts are accepted"`
@@ -37,13 +37,13 @@ type Config struct {
 type OIDC struct {
 	IssuerURL  string   `env:"ISSUER_URL" help:"URL of the issuer of accepted tokens; if empty, no tokens are accepted"`
 	Audience   []string `env:"AUDIENCE"   help:"accepted audiences, comma-separated; a token must name at least one of them"`
-	Roles      string   `env:"ROLES"      help:"rules that grant roles to tokens, as role=claim:value,…; the claim scope covers both scope and scp"`
+	Roles      string   `env:"ROLES"      help:"rules that grant roles to tokens, as role=claim:value,…; a rule for the scope claim matches both scope and scp"`
 	NameClaim  string   `env:"NAME_CLAIM" help:"claim that contains the name of the client"`
 	Algorithms []string `env:"ALGORITHMS" help:"accepted signature algorithms, comma-separated"`
 	CAFile     string   `env:"CA_FILE"    help:"file with the CA certificates that sign the issuer's certificate; if empty, the system's CA certificates are used"`
 }
 
-// TLS names the certificate files of the server. Package reload detects changes of the files.
+// TLS names the server's certificate files. They are reloaded when they change.
 type TLS struct {
 	CertFile     string `env:"CERT_FILE"      help:"file with the server's certificate and its intermediates; if empty, the server uses plain HTTP. The service reloads the file when it changes"`
 	KeyFile      string `env:"KEY_FILE"       help:"file with the key of the certificate"`
@@ -81,7 +81,7 @@ type Access struct {
 	Authorizer *Authorizer
 	// TLS is the configuration of the API server; nil means plain HTTP.
 	TLS *tls.Config
-	// Passwords returns the current users with passwords, for logins by forms. It is nil if there are none.
+	// Passwords returns the current users with passwords, for form logins. It is nil if there are none.
 	Passwords func() Users
 	// Tokens verifies the tokens of the issuer. It is nil if no issuer is configured.
 	Tokens *Tokens
@@ -147,8 +147,8 @@ func (a *Access) serverTLS(config TLS) (*tls.Config, error) {
 	return server, nil
 }
 
-// users returns an authenticator for the users in APP_AUTH_BASIC_USERS and in the users file, or nil if neither is set. It
-// also sets Passwords. The file is reloaded when it changes, and rejected if it lists a user from the variable with different roles.
+// users returns an authenticator for the users in APP_AUTH_BASIC_USERS and in the users file, or nil if neither is set. It also
+// sets Passwords. The file is reloaded when it changes. It is rejected if it lists a user from the variable with different roles.
 func (a *Access) users(options Options) (Authenticator, error) {
 	fixed, err := ParseUsers(options.Users)
 
@@ -182,8 +182,8 @@ func (a *Access) users(options Options) (Authenticator, error) {
 	return ReloadedUsers(all.Get), nil
 }
 
-// tokens returns the authenticator for tokens of the issuer, or nil if no issuer is configured. It sets Tokens and adds
-// the part that refreshes the issuer's keys to Parts.
+// tokens returns the authenticator for tokens of the issuer, or nil if no issuer is configured. It also sets Tokens, and adds a
+// lifecycle.Part that refreshes the issuer's keys.
 func (a *Access) tokens(options Options) (Authenticator, error) {
 	config := options.Config.OIDC
 	if config.IssuerURL == "" {

@@ -24,7 +24,7 @@ var ErrNoCredentials = errors.New("the request has no credentials")
 // reveal to an unauthenticated client, for example, whether a user exists.
 type Rejection struct{ Why string }
 
-// Error returns the reason.
+// Error returns Why.
 func (r *Rejection) Error() string { return r.Why }
 
 func reject(why string) error { return &Rejection{Why: why} }

@@ -19,34 +19,34 @@ const (
 	textRateLimited     = "This client has exceeded its rate limit. Try again later."
 )
 
-// Reasons for rejecting a request. They are the values of the label reason of the metric
-// environment_broker_requests_refused_total.
+// Reasons for rejecting a request. They are the values of the reason label of the environment_broker_requests_refused_total
+// metric.
 const (
 	Unauthenticated = "unauthenticated"
 	Forbidden       = "forbidden"
 	RateLimited     = "rate_limited"
 	// Unchecked means that the service could not verify the credentials, for example during an outage of the token issuer.
 	Unchecked = "unchecked"
-	// CrossOrigin means that a browser sent the request on behalf of a page of another origin. UnknownHost means that the request is
-	// for a host that is not allowed; only services without authentication check the host.
+	// CrossOrigin means that a browser sent the request on behalf of a page from another origin. UnknownHost means that the Host
+	// header names a host that is not allowed; only services without authentication check the host.
 	CrossOrigin = "cross_origin"
 	UnknownHost = "unknown_host"
 	// LoginDelayed means that the password was not compared because of earlier failed logins.
 	LoginDelayed = "login_delayed"
 )
 
-// uncheckedWait is the value of Retry-After in responses with the reason Unchecked.
+// uncheckedWait is the Retry-After value in responses to requests that are rejected as Unchecked.
 const uncheckedWait = 5 * time.Second
 
 type identityKey struct{}
 
-// NewContext returns a context with the identity of the client, for FromContext.
+// NewContext returns a context with the client's identity, which FromContext reads.
 func NewContext(ctx context.Context, identity Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, identity)
 }
 
-// FromContext returns the identity of the client. It returns the zero Identity outside of authorized requests, and an identity
-// without a name if the service has no authentication.
+// FromContext returns the client's identity. It returns the zero Identity outside of authorized requests, and an identity without
+// a name if the service has no authentication.
 func FromContext(ctx context.Context) Identity {
 	identity, _ := ctx.Value(identityKey{}).(Identity)
 
@@ -81,7 +81,7 @@ type Authorizer struct {
 	// Refused, if not nil, is called for each rejected request. The reason is one of the constants of this package.
 	Refused func(reason string)
 
-	// guard checks the origin and the host of each request; nil accepts all.
+	// guard checks the origin and the host of each request; nil accepts all requests.
 	guard *guard
 	// logins delays further logins after failed ones; nil means no delay.
 	logins *loginLimiter
@@ -92,8 +92,8 @@ func NewAuthorizer(authenticator Authenticator) *Authorizer {
 	return &Authorizer{Authenticator: authenticator}
 }
 
-// Require returns a middleware that accepts requests from clients with at least one of the roles. It stores the identity in the
-// context of the request, for FromContext.
+// Require returns a middleware that accepts requests from clients with at least one of the roles. It stores the client's identity
+// in the request context, for FromContext.
 //
 // The middleware responds 403 to requests that browsers send on behalf of pages of other origins, 401 to missing or invalid
 // credentials, 503 if the credentials cannot be verified, 403 to clients without any of the roles, and 429 if the client has
@@ -154,13 +154,13 @@ func forbidden(roles []Role) string {
 	return "The user lacks the " + strings.Join(names, " or ") + " role."
 }
 
-// Public is a middleware for endpoints without authentication. It checks origin and host, and applies the rate limit of the
-// client's network.
+// Public is a middleware for endpoints without authentication. It checks the origin and the host, and applies the rate limit of
+// the client's network.
 func (a *Authorizer) Public(next http.Handler) http.Handler {
 	return a.Guard(a.Limit(next))
 }
 
-// Guard is a middleware that checks origin and host like Require, but also accepts clients without credentials.
+// Guard is a middleware that checks the origin and the host like Require, but also accepts clients without credentials.
 func (a *Authorizer) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !a.foreign(w, r) {
@@ -169,8 +169,8 @@ func (a *Authorizer) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// Limit is a middleware that applies the rate limit of the client in the context of the request or, without a client, that of the
-// sender's network.
+// Limit is a middleware that applies the rate limit of the client that the request context identifies. If it identifies none, the
+// rate limit of the sender's network applies.
 func (a *Authorizer) Limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.limit(next, w, r) })
 }
@@ -215,8 +215,8 @@ func (a *Authorizer) pass(wait time.Duration, next http.Handler, w http.Response
 	next.ServeHTTP(w, r)
 }
 
-// clientOf returns the key of the client in the rate limiter: the identity, or the network of an unauthenticated client. The key
-// includes the kind of credentials, because a user and a token with the same name are different clients.
+// clientOf returns the client's key in the rate limiter: its identity or, if it is unauthenticated, its network. The key includes
+// the kind of credentials, because a user and a token with the same name are different clients.
 func clientOf(r *http.Request) string {
 	if identity := FromContext(r.Context()); identity.Name != "" {
 		return string(identity.Means) + " " + identity.Name
@@ -225,7 +225,7 @@ func clientOf(r *http.Request) string {
 	return ClientNetwork(r.RemoteAddr)
 }
 
-// challenge responds 401 with the challenges of the authenticator and the reason as the description.
+// challenge responds 401 with the authenticator's challenges. why becomes the description of the response.
 func (a *Authorizer) challenge(w http.ResponseWriter, r *http.Request, why string) {
 	if challenge := a.Authenticator.Challenge(); challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)
@@ -236,7 +236,7 @@ func (a *Authorizer) challenge(w http.ResponseWriter, r *http.Request, why strin
 	})
 }
 
-// refuse counts the rejection and sends the refusal in the common format of error responses.
+// refuse counts the rejection and sends the refusal in the common error response format.
 func (a *Authorizer) refuse(w http.ResponseWriter, r *http.Request, reason string, refusal *httpserver.Refusal) {
 	a.count(reason)
 

@@ -27,7 +27,7 @@ func (c Certificates) Authenticate(r *http.Request) (Identity, error) {
 
 	presented := r.TLS.VerifiedChains[0][0]
 	if c.Clock.Now().After(presented.NotAfter) {
-		return Identity{}, reject("The certificate of the client has expired.")
+		return Identity{}, reject("The client certificate has expired.")
 	}
 
 	attributes := attributesOf(presented)
@@ -41,8 +41,8 @@ func (Certificates) Challenge() string { return "" }
 // certificateAttributes returns the names of the attributes that a rule for certificates may match.
 func certificateAttributes() []string { return []string{"cn", "o", "ou", "dns", "email", "uri"} }
 
-// attributesOf returns the values of a certificate's attributes by name. The names are those of certificateAttributes. An
-// attribute can have several values or none.
+// attributesOf returns the values of a certificate's attributes, by the names that certificateAttributes lists. An attribute can
+// have several values or none.
 func attributesOf(certificate *x509.Certificate) map[string][]string {
 	attributes := map[string][]string{
 		"o": certificate.Subject.Organization, "ou": certificate.Subject.OrganizationalUnit,
@@ -60,8 +60,8 @@ func attributesOf(certificate *x509.Certificate) map[string][]string {
 	return attributes
 }
 
-// nameIn returns the name of the client for logs, audit entries and rate limits. It is the common name or, if that is empty, the
-// first URI, DNS name or email address of the certificate. A certificate without any of them is named by its serial number in
+// nameIn returns the client's name for logs, audit entries and rate limits. It is the common name or, if that is empty, the first
+// URI, DNS name or email address of the certificate. A certificate without any of them is named by its serial number in
 // hexadecimal.
 func nameIn(certificate *x509.Certificate, attributes map[string][]string) string {
 	for _, attribute := range []string{"cn", "uri", "dns", "email"} {

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// keysInterval is the interval at which the background work fetches the keys. While the issuer is reachable, a withdrawn key
-	// is accepted for at most this long.
+	// keysInterval is the interval at which the background work fetches the keys. While the issuer is reachable, a key that the
+	// issuer withdraws is accepted for at most this long.
 	keysInterval = 5 * time.Minute
 	// keysPause is the minimum time between two fetches that requests trigger. Without the pause, a client could flood the issuer
 	// by sending tokens with unknown key IDs.
@@ -65,7 +65,7 @@ type keys struct {
 	failed error
 }
 
-// newKeys returns an empty cache. The keys are fetched by the background work, or earlier if a token arrives.
+// newKeys returns an empty cache. The background work fetches the keys, or the first request with a token if it arrives earlier.
 func newKeys(options TokenOptions) *keys {
 	made := &keys{issuer: options.Issuer, client: options.Client, clock: options.Clock, fetching: make(chan struct{}, 1)}
 	for _, algorithm := range options.Algorithms {
@@ -75,8 +75,8 @@ func newKeys(options TokenOptions) *keys {
 	return made
 }
 
-// verify returns the payload of a token with a valid signature. The error is a *keysError if the keys of the issuer could not be fetched;
-// any other error means that the token is invalid.
+// verify returns the payload of a token with a valid signature. The error is a *keysError if the issuer's keys could not be
+// fetched; any other error means that the token is invalid.
 func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 	signed, err := jose.ParseSigned(token, k.algorithms)
 	if err != nil || len(signed.Signatures) != 1 {
@@ -205,7 +205,7 @@ func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	return parseKeys(response.Body)
 }
 
-// bounded returns a client of the issuer that limits the size of responses.
+// bounded returns an HTTP client for calls to the issuer that limits the size of responses.
 func (k *keys) bounded() *http.Client {
 	client := *k.client
 	client.Transport = bounds.Responses(maxKeysBytes)(cmp.Or(client.Transport, http.DefaultTransport))

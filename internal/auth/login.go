@@ -11,7 +11,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// DelayedError reports that a password was not compared because of earlier failed logins. Wait is the time until the next attempt.
+// DelayedError reports that a password was not compared because of earlier failed logins. Wait is the time until the next attempt
+// is allowed.
 type DelayedError struct{ Wait time.Duration }
 
 // Error returns the text for the user.
@@ -47,8 +48,8 @@ func (a *Authorizer) count(reason string) {
 	}
 }
 
-// For returns an authenticator for tokens of the same issuer with another audience, such as the client ID of a browser login.
-// Both share the cached keys of the issuer.
+// For returns an authenticator for tokens from the same issuer with another audience, such as the client ID of a browser login.
+// Both share the issuer's cached keys.
 func (t *Tokens) For(audience string) *Tokens {
 	other := *t
 	other.options.Audiences = []string{audience}
@@ -56,16 +57,16 @@ func (t *Tokens) For(audience string) *Tokens {
 	return &other
 }
 
-// Roles returns the roles that the rules grant to a client with the claims.
+// Roles returns the roles that the rules grant to a client with the given claims.
 func (t *Tokens) Roles(claims map[string][]string) []Role { return t.options.Rules.roles(claims) }
 
-// Relevant returns the values of claims that grant roles. For these, Roles returns the same result as for all claims.
+// Relevant returns only the claim values that grant roles. Roles returns the same result for them as for all claims.
 func (t *Tokens) Relevant(claims map[string][]string) map[string][]string {
 	return t.options.Rules.relevant(claims)
 }
 
 // Endpoint returns the URLs at which browsers log in and at which the service exchanges codes for tokens. It reads them from the
-// configuration of the issuer.
+// issuer's discovery document.
 func (t *Tokens) Endpoint(ctx context.Context) (oauth2.Endpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
 	defer cancel()
@@ -78,15 +79,15 @@ func (t *Tokens) Endpoint(ctx context.Context) (oauth2.Endpoint, error) {
 	endpoint := provider.Endpoint()
 	for _, text := range []string{endpoint.AuthURL, endpoint.TokenURL} {
 		if !safeText(text) {
-			return oauth2.Endpoint{}, errors.New("the addresses for logins at the issuer do not use https")
+			return oauth2.Endpoint{}, errors.New("the issuer's authorization and token URLs must use https")
 		}
 	}
 
 	return endpoint, nil
 }
 
-// ClientContext returns a context with the HTTP client for oauth2 and oidc. The client limits the duration and the size of
-// responses, and follows no redirects.
+// ClientContext returns a context with an HTTP client that the oauth2 and oidc packages use for calls to the issuer. The client
+// limits the duration and the size of responses, and follows no redirects.
 func (t *Tokens) ClientContext(ctx context.Context) context.Context {
 	client := t.keys.bounded()
 	client.Timeout = keysTimeout

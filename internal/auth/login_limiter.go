@@ -16,7 +16,7 @@ const (
 	// firstDelay is the delay after the last allowed failure. Each further failure doubles the delay, up to maxDelay.
 	firstDelay = time.Second
 	maxDelay   = time.Minute
-	// forgetAfter is the time after the last failure of a login at which its failures no longer count.
+	// forgetAfter is how long the failures of a login count after its last failure.
 	forgetAfter = 15 * time.Minute
 )
 
@@ -74,8 +74,8 @@ func loginOf(r *http.Request) (login, bool) {
 	return login{name: sha256.Sum256([]byte(name)), network: ClientNetwork(r.RemoteAddr)}, sent
 }
 
-// begin returns 0 if the request may be authenticated, and otherwise the time until the next attempt. Each attempt after the
-// allowed failures starts the next delay before its result is known, so concurrent requests cannot share one attempt.
+// begin returns 0 if the request may be authenticated, and otherwise the time until the next attempt is allowed. Each attempt
+// after the allowed failures starts the next delay before its result is known, so concurrent requests cannot share one attempt.
 func (l *loginLimiter) begin(r *http.Request) (wait time.Duration) {
 	who, limited := loginOf(r)
 	if l == nil || !limited {

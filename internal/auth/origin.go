@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Descriptions in the responses to requests that a guard rejects.
+// Descriptions in responses to requests that a guard rejects.
 const (
 	textCrossOrigin = "A browser sent this request from a page of another origin. APP_TRUSTED_ORIGINS lists the origins that may do so."
-	textHost        = "The Host header contains another host. Without authentication, the service accepts loopback addresses, localhost " +
+	textHost        = "The Host header names a host that is not allowed. Without authentication, the service accepts loopback addresses, localhost " +
 		"and the hosts in APP_ALLOWED_HOSTS."
 )
 
@@ -67,7 +67,7 @@ func (g *guard) check(r *http.Request) (reason, description string) {
 	}
 }
 
-// knows reports whether a value of the Host header names an accepted host.
+// knows reports whether the given Host header names an accepted host.
 func (g *guard) knows(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -23,19 +23,20 @@ const DefaultPlatform = "default"
 type Platform struct {
 	// Name is a DNS label, such as cf-eu10.
 	Name string `json:"name"`
-	// Users, Claims and Certificates identify the clients of the platform: users with passwords by their names, tokens by the
-	// values of claims, and client certificates by the values of attributes. One matching value is enough. The claim scope covers
-	// both scope and scp.
+	// Users, Claims and Certificates identify the clients of the platform: users with passwords by their names, tokens by the values
+	// of claims, and client certificates by the values of attributes. One matching value is enough. An entry for the scope claim
+	// also covers scp.
 	Users        []string            `json:"users,omitempty"`
 	Claims       map[string][]string `json:"claims,omitempty"`
 	Certificates map[string][]string `json:"certificates,omitempty"`
-	// Regions are the platform regions in the paths of the requests. If the list is empty, regions are not checked.
+	// Regions are the platform regions that may appear in the URL paths of the platform's requests. If the list is empty, regions
+	// are not checked.
 	Regions []string `json:"regions,omitempty"`
 	// Tenants are the IDs of the global accounts whose instances the platform manages. If the list is empty, accounts are not checked.
 	Tenants []string `json:"tenants,omitempty"`
 }
 
-// AllowsRegion reports whether the platform may send requests for the region.
+// AllowsRegion reports whether the platform may send requests for the given platform region.
 func (p Platform) AllowsRegion(region string) bool {
 	return len(p.Regions) == 0 || slices.Contains(p.Regions, region)
 }
@@ -59,7 +60,7 @@ func (p Platform) has(identity Identity) bool {
 	}
 }
 
-// matchesAny reports whether at least one attribute has a value that is listed under its name.
+// matchesAny reports whether at least one attribute has a value that values lists under the attribute's name.
 func matchesAny(values, attributes map[string][]string) bool {
 	for name, accepted := range values {
 		if slices.ContainsFunc(attributes[name], func(value string) bool { return slices.Contains(accepted, value) }) {
@@ -173,7 +174,7 @@ func (p Platforms) List() []Platform {
 	return p.configured
 }
 
-// Find returns the platform with the name, and false if there is none.
+// Find returns the platform with the given name, or false if there is none.
 func (p Platforms) Find(name string) (Platform, bool) {
 	for _, platform := range p.List() {
 		if platform.Name == name {
@@ -220,7 +221,7 @@ func PlatformOf(ctx context.Context) Platform {
 const textNoPlatform = "The user does not belong to exactly one of the configured platforms."
 
 // RequirePlatform returns a middleware that accepts only clients that belong to exactly one platform. It stores the platform in
-// the context of the request, for PlatformOf. Other clients get 403. It calls platforms for each request, because the file can be
+// the request context, for PlatformOf. Other clients get 403. It calls platforms for each request, because the file can be
 // reloaded. The middleware must run inside Require.
 func (a *Authorizer) RequirePlatform(platforms func() Platforms) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {

@@ -28,8 +28,8 @@ type Limiter struct {
 	buckets *simplelru.LRU[string, *rate.Limiter]
 }
 
-// NewLimiter returns a limiter for the rate in requests per second and the burst in requests. If the rate is 0, NewLimiter
-// returns nil, which limits nothing.
+// NewLimiter returns a limiter with the given rate in requests per second and the given burst in requests. If the rate is 0,
+// NewLimiter returns nil, which limits nothing.
 func NewLimiter(perSecond float64, burst int, clock clock.PassiveClock) (*Limiter, error) {
 	switch {
 	case perSecond < 0:

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Role is a set of permissions of a client. Endpoints declare the roles that may call them.
+// Role is a set of permissions that a client can have. Endpoints declare the roles that may call them.
 type Role string
 
 // The roles. RoleOSB is for platforms and permits only the Open Service Broker API. The other roles are for people and tools: an
@@ -57,7 +57,7 @@ type Identity struct {
 	Name  string
 	Means Means
 	Roles []Role
-	// Attributes are the claims of the token or the attributes of the certificate, by name. They determine the platform of the client.
+	// Attributes are the claims of the token or the attributes of the certificate, by name. They determine the client's platform.
 	Attributes map[string][]string
 }
 
@@ -68,7 +68,8 @@ func (i Identity) Has(roles ...Role) bool {
 	})
 }
 
-// Rule grants a role if an attribute of the client has the value. Attributes are claims of a token or parts of a certificate.
+// Rule grants Role to clients for which Attribute has the value Value. Attributes are claims of a token or parts of a
+// certificate.
 type Rule struct {
 	Role             Role
 	Attribute, Value string
@@ -124,7 +125,7 @@ func parseRule(entry string) (Rule, error) {
 	return Rule{Role: role, Attribute: attribute, Value: value}, nil
 }
 
-// roles returns the roles of a client with the attributes, in the order of the rules and without duplicates.
+// roles returns the roles of a client with the given attributes, in the order of the rules and without duplicates.
 func (r Rules) roles(attributes map[string][]string) []Role {
 	var roles []Role
 

@@ -34,9 +34,9 @@ type TokenOptions struct {
 	// Algorithms are the accepted signature algorithms, such as RS256. Symmetric algorithms and the algorithm "none" are not
 	// supported.
 	Algorithms []string
-	// Rules grant roles according to claims. A rule on scope matches the claims scope and scp.
+	// Rules grant roles according to claims. A rule for scope matches both the scope claim and the scp claim.
 	Rules Rules
-	// NameClaim is the claim that contains the name of the client, such as sub.
+	// NameClaim is the claim that contains the client's name, such as sub.
 	NameClaim string
 	Client    *http.Client
 	Clock     clock.Clock
@@ -104,14 +104,14 @@ func safe(address *url.URL) bool {
 	return address.Scheme == "https" || address.Scheme == "http" && !BeyondLoopback(address.Hostname()+":80")
 }
 
-// safeText reports whether the text is a URL that is safe.
+// safeText reports whether the text is a URL with a host that satisfies safe.
 func safeText(text string) bool {
 	address, err := url.Parse(text)
 
 	return err == nil && address.Host != "" && safe(address)
 }
 
-// Part returns the background work that fetches the keys of the issuer at an interval. The caller sets the clock and the log.
+// Part returns the lifecycle.Part that fetches the issuer's keys every keysInterval. The caller sets periodic's Clock and Log.
 func (t *Tokens) Part(periodic lifecycle.Periodic) lifecycle.Part {
 	periodic.Name, periodic.Every, periodic.Work = "keys of the token issuer", keysInterval, t.keys.refresh
 
@@ -121,7 +121,7 @@ func (t *Tokens) Part(periodic lifecycle.Periodic) lifecycle.Part {
 // Challenge implements Authenticator.
 func (*Tokens) Challenge() string { return `Bearer realm="environment broker"` }
 
-// Authenticate implements Authenticator. It reads the token from the Authorization header with the scheme Bearer.
+// Authenticate implements Authenticator. It reads the token from an Authorization header with the Bearer scheme.
 func (t *Tokens) Authenticate(r *http.Request) (Identity, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -153,7 +153,7 @@ func (t *Tokens) Identify(ctx context.Context, token string) (Identity, error) {
 
 	name, _ := claims[t.options.NameClaim].(string)
 	if name == "" {
-		return Identity{}, reject(fmt.Sprintf("The token has no claim %q.", t.options.NameClaim))
+		return Identity{}, reject(fmt.Sprintf("The token has no %q claim.", t.options.NameClaim))
 	}
 
 	attributes := textsIn(claims)
@@ -199,8 +199,8 @@ func rejected(err error) error {
 	return reject("The token is from a different issuer, is not valid yet, or has no valid signature.")
 }
 
-// textsIn returns the values of all claims that are strings, Booleans or lists of strings. Issuers put scopes into the claim scope or scp,
-// as a list or separated by spaces; textsIn returns the scopes of both claims under the name scope.
+// textsIn returns the values of all claims that are strings, Booleans or lists of strings. Issuers put scopes into the scope or
+// scp claim, as a list or separated by spaces; textsIn returns the scopes of both claims under the name scope.
 func textsIn(claims map[string]any) map[string][]string {
 	found := map[string][]string{}
 

@@ -163,8 +163,8 @@ func parseUser(entry string) (user, error) {
 // None reports whether the list has no users.
 func (u Users) None() bool { return len(u.entries) == 0 }
 
-// Find returns the user with the name and the password. It compares the input with every user in constant time, so its duration
-// reveals neither which names exist nor which part of a password is correct.
+// Find returns the user with the given name and password, or false if there is none. It compares the input with every user in
+// constant time, so its duration reveals neither which names exist nor which part of a password is correct.
 func (u Users) Find(name, password string) (Identity, bool) {
 	var (
 		found        Identity
@@ -199,8 +199,8 @@ func proof(password [sha256.Size]byte, session string) []byte {
 	return mac.Sum(nil)
 }
 
-// Proven returns the user with the name if one of the user's passwords matches the proof of the session. It returns false if the user or
-// the password has been removed since Proof was called.
+// Proven returns the user with the given name if one of the user's passwords matches the session's proof. It returns false if the
+// user or the password has been removed since Proof was called.
 func (u Users) Proven(name, session string, given []byte) (Identity, bool) {
 	for _, user := range u.entries {
 		if user.identity.Name == name && hmac.Equal(proof(user.password, session), given) {

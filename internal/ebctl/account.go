@@ -105,7 +105,7 @@ func countsText(stored operatorapi.Account) string {
 		stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes, stored.OutsideObjects, stored.Events)
 }
 
-// storedFields returns the data of an account as lines with a name and a value.
+// storedFields lists the stored data of an account, and the instances and operations that prevent its erasure.
 func storedFields(stored operatorapi.Account) output.Fields {
 	fields := output.Fields{{Name: "Account", Value: stored.AccountID}}
 
@@ -127,7 +127,6 @@ func storedFields(stored operatorapi.Account) output.Fields {
 	return append(fields, countFields(stored)...)
 }
 
-// erasedFields returns the result of an erasure as lines with a name and a value.
 func erasedFields(erased operatorapi.Erasure) output.Fields {
 	fields := output.Fields{{Name: "Erased account", Value: erased.AccountID}}
 	fields = append(fields, countFields(operatorapi.Account{

@@ -23,7 +23,7 @@ func newAdoptShootCommand(session *session) *cobra.Command {
 		Long: "Turn a Shoot of the Gardener project into an instance.\n\n" +
 			"The Shoot keeps its spec; it gets an owner and, in place of a SecretBinding, a CredentialsBinding. The command first does a dry run and " +
 			"shows what the first update of the instance would change, in the Shoot and in the order at the Provisioner. It then asks for " +
-			"confirmation, and fails if the Shoot has changed in the meantime. --dry-run ends after the dry run. It needs the admin role.",
+			"confirmation, and fails if the Shoot has changed in the meantime. With --dry-run, it ends after the dry run. The command needs the admin role.",
 		Example: "  ebctl adopt shoot my-shoot --account 8cd57dc2-edb2-45e0-af8b-7d881006e516 --dry-run\n" +
 			"  ebctl adopt shoot my-shoot --account 8cd57dc2-edb2-45e0-af8b-7d881006e516 --plan aws --administrator anna@example.com",
 		Args: arguments("NAME"),
@@ -46,8 +46,8 @@ func newAdoptShootCommand(session *session) *cobra.Command {
 	flags.StringArrayVar(&wanted.Administrators, "administrator", nil, "a user who becomes an administrator of the cluster; can be "+
 		"repeated; the default is --user")
 	flags.StringVar(&wanted.Platform, "platform", "", "the platform that owns the instance")
-	flags.StringVar(&wanted.PlatformRegion, "platform-region", "", "the region of the platform; the default is that of the broker")
-	flags.StringVar(&wanted.CredentialsBinding, "credentials-binding", "", "the CredentialsBinding that replaces a SecretBinding; the default has the same name")
+	flags.StringVar(&wanted.PlatformRegion, "platform-region", "", "the region of the platform; the default is the region of the broker")
+	flags.StringVar(&wanted.CredentialsBinding, "credentials-binding", "", "the CredentialsBinding that replaces a SecretBinding; the default is the one with the same name")
 	flags.BoolVar(&wanted.DryRun, "dry-run", false, "only check and show what would change")
 
 	return addYes(session, command)
@@ -103,7 +103,7 @@ func (a adoptedText) WriteText(w io.Writer) error {
 
 	switch {
 	case a.Earlier:
-		title = "Adopted before as"
+		title = "Already adopted as"
 	case a.DryRun:
 		title = "Dry run of"
 	}

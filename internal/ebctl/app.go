@@ -27,10 +27,10 @@ type App struct {
 	Colors func() bool
 	// Interactive reports whether In is a terminal, so that ebctl can prompt the user.
 	Interactive func() bool
-	// ReadPassword reads a line from the terminal In without echoing it.
+	// ReadPassword reads a line from In, which must be a terminal, without echoing it.
 	ReadPassword func() (string, error)
-	// Keys returns the keys that the user presses, without waiting for Enter, and a function that restores the terminal In. Nil means that
-	// commands cannot read keys.
+	// Keys returns the keys that the user presses, without waiting for Enter, and a function that restores the mode of the
+	// terminal. Nil means that commands cannot read keys.
 	Keys  func() (keys <-chan byte, restore func(), err error)
 	Clock follow.Clock
 	// NewID returns a new UUID for an instance, a binding or a request.
@@ -41,8 +41,8 @@ type App struct {
 	Version string
 }
 
-// Run executes the command line and returns the exit code of the process. It prints an error to Err, followed by a hint on the
-// next line if there is one for this error. When the context ends, the current request or wait ends too.
+// Run executes the command line and returns the exit code of the process. It prints an error to Err and, if there is a hint for
+// this error, the hint on the next line. When ctx ends, the current request or wait ends too.
 func (a App) Run(ctx context.Context, args []string) int {
 	root := newRootCommand(&session{App: a, globals: &globals{}})
 	root.SetArgs(args)
@@ -84,15 +84,15 @@ type session struct {
 type globals struct {
 	flags      Settings
 	configFile string
-	// contextName is the value of the flag --context.
+	// contextName is set by --context, which selects a context of the configuration file.
 	contextName string
 	format      output.Format
-	// yes is the value of the flag --yes of the running command.
+	// yes is set by --yes, which skips the confirmation prompt of the running command.
 	yes     bool
 	timeout time.Duration
 }
 
-// client returns a client of the configured service.
+// client returns a client for the configured service.
 func (s *session) client() (*brokerclient.Client, error) {
 	resolved, err := s.settings()
 	if err != nil {
@@ -134,13 +134,13 @@ func (s *session) clientOf(resolved Settings) *brokerclient.Client {
 	})
 }
 
-// noun returns the word for an instance of the session's service in texts.
+// noun returns the word for an instance in texts: "instance" for the broker, and "runtime" for the Provisioner.
 func (s *session) noun() string { return brokerclient.Noun(s.provisioner) }
 
-// title returns the noun with a capital letter, as the name of a field.
+// title returns noun with a capital letter, for use as a field name.
 func (s *session) title() string { return strings.ToUpper(s.noun()[:1]) + s.noun()[1:] }
 
-// text adapts a help text that was written for the broker to the session's service.
+// text adapts a help text that was written for the broker: for the Provisioner, it replaces commands and nouns.
 func (s *session) text(text string) string {
 	if s.provisioner {
 		return explain.ForProvisioner(text)
@@ -149,7 +149,7 @@ func (s *session) text(text string) string {
 	return text
 }
 
-// explanation explains the current state of an operation.
+// explanation explains the state of an operation at the current time, with the commands and nouns of the session's service.
 func (s *session) explanation(operation operatorapi.Operation) explain.Explanation {
 	if s.provisioner {
 		return explain.OfProvisioner(operation, s.Clock.Now().UTC())
@@ -158,7 +158,7 @@ func (s *session) explanation(operation operatorapi.Operation) explain.Explanati
 	return explain.Of(operation, s.Clock.Now().UTC())
 }
 
-// print writes a result in the selected format.
+// print writes a result to Out in the selected format, with colors if Out shows them. An output.Plain is never colored.
 func (s *session) print(value any, text output.Text) error {
 	if _, verbatim := text.(output.Plain); verbatim || !s.colored() {
 		return s.format.Print(s.Out, value, text)
@@ -196,8 +196,8 @@ type target struct {
 	operatorapi.Runtime
 }
 
-// find returns the instance with the given ID or, if no instance has the ID, the only instance with this name. The client in the
-// result sends OSB requests for the region of the instance, because a platform may be limited to regions.
+// find returns the instance with the given ID or, if no instance has this ID, the only instance with this name. The client in the
+// result sends OSB requests for the region of the instance, because a platform may be limited to certain regions.
 func (s *session) find(ctx context.Context, idOrName string) (target, error) {
 	client, err := s.client()
 	if err != nil {
@@ -209,12 +209,12 @@ func (s *session) find(ctx context.Context, idOrName string) (target, error) {
 	return target{client.In(found.SubAccountRegion), found}, err
 }
 
-// defaultWait is the default of --wait-timeout. It exceeds the duration of the slowest operation, which creates a cluster.
+// defaultWait is the default value of --wait-timeout. Even the slowest operation, the creation of a cluster, takes less time.
 const defaultWait = time.Hour
 
-// waiting contains the flags of commands that can wait for the end of an operation.
+// waiting contains the flags of commands that can wait for an operation to end.
 type waiting struct {
-	// wanted is the value of the flag --wait, and limit is the value of --wait-timeout.
+	// wanted is set by --wait, and limit by --wait-timeout.
 	wanted bool
 	limit  time.Duration
 }

@@ -15,13 +15,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newAuditCommand returns the group of commands about the audit log of the broker.
 func newAuditCommand(session *session) *cobra.Command {
 	return group("audit", "Show, verify and export the audit log", newAuditListCommand(session), newAuditGetCommand(session),
 		newAuditVerifyCommand(session), newAuditExportCommand(session))
 }
 
-// newAuditListCommand returns the command that lists the audit log. It needs the admin role.
 func newAuditListCommand(session *session) *cobra.Command {
 	var (
 		filter   operatorapi.ListAuditParams
@@ -31,7 +29,8 @@ func newAuditListCommand(session *session) *cobra.Command {
 	command := lister[operatorapi.AuditList, operatorapi.AuditEntry]{
 		entries: "the audit log",
 		prepare: func(ctx context.Context, client *brokerclient.Client) error {
-			// An entry may refer to a deleted instance or one that never existed, so any text that names no instance is used as an ID.
+			// An entry may refer to a deleted instance or one that never existed, so a text that matches no instance is used as
+			// an ID.
 			found, err := lookup(ctx, client, instance)
 			if is[*notFoundError](err) {
 				found.InstanceID, err = instance, nil
@@ -62,7 +61,7 @@ func newAuditListCommand(session *session) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&instance, session.noun(), "", "only entries about the "+session.noun()+", by its ID or name")
 	flags.StringVar(&filter.User, "user", "", "only entries of this user: the user that the platform names or, if it names none, the sender of the request")
-	flags.StringVar(&filter.Action, "action", "", "only the action, such as provision, cancel or adminkubeconfig")
+	flags.StringVar(&filter.Action, "action", "", "only entries with this action, such as provision, cancel or adminkubeconfig")
 	flags.StringVar(&filter.Since, "since", "", "only entries at or after this time, such as 2030-01-02T15:04:05Z")
 	flags.StringVar(&filter.Until, "until", "", "only entries before this time")
 	completeBy(command, session.noun(), session.completeInstance)
@@ -70,8 +69,8 @@ func newAuditListCommand(session *session) *cobra.Command {
 	return command
 }
 
-// senderOf returns the user who sent a request. An entry without an actor describes an action of the broker itself, such as the expiry of an
-// instance.
+// senderOf returns the user who sent a request. An entry without an actor describes an action of the broker itself, such as the
+// expiry of an instance.
 func (s *session) senderOf(entry operatorapi.AuditEntry) string {
 	if entry.By == (operatorapi.Actor{}) {
 		return s.text("the broker")
@@ -80,7 +79,8 @@ func (s *session) senderOf(entry operatorapi.AuditEntry) string {
 	return cmp.Or(entry.By.User, "unauthenticated")
 }
 
-// statusOf returns the HTTP status of an entry, with the number of earlier rejections that sampling omitted.
+// statusOf returns the HTTP status of an entry, followed by the number of earlier rejected requests that sampling left out of the
+// audit log.
 func statusOf(entry operatorapi.AuditEntry) string {
 	status := strconv.Itoa(entry.Status)
 	if entry.Missed > 0 {
@@ -97,7 +97,6 @@ func (s *session) auditRow(entry operatorapi.AuditEntry) []string {
 	}
 }
 
-// newAuditGetCommand returns the command that shows one entry of the audit log with the changed fields.
 func newAuditGetCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get ID",

@@ -23,7 +23,6 @@ func (e *brokenError) Error() string {
 	return "the audit log is broken: " + e.problem.Text()
 }
 
-// newAuditExportCommand returns the command that writes the chain of the audit log to a file.
 func newAuditExportCommand(session *session) *cobra.Command {
 	var file string
 
@@ -32,7 +31,7 @@ func newAuditExportCommand(session *session) *cobra.Command {
 		Short: "Write the audit log with its hash chain as JSON Lines",
 		Long: "Write the audit log with its hash chain as JSON Lines.\n\n" +
 			session.text("'ebctl audit verify --file' verifies the file without the broker. The file contains names and addresses of users, and salts: store it ") +
-			"like the audit log itself. Erasing an account does not change it. The command needs the admin role.",
+			"like the audit log itself. Erasing an account does not change the file. The command needs the admin role.",
 		Example: session.text("  ebctl audit export --file audit.jsonl"),
 		Args:    arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -54,7 +53,7 @@ func newAuditExportCommand(session *session) *cobra.Command {
 	return command
 }
 
-// service returns the name of the service in exports.
+// service returns the service name that exports contain.
 func (s *session) service() string {
 	if s.provisioner {
 		return "provisioner"
@@ -178,7 +177,7 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 	flags := command.Flags()
 	flags.StringArrayVar(&files, "file", nil, "verify a file from 'audit export' or from an archive instead of the service; repeat the flag for the next file")
 	flags.StringVar(&options.SinceHead, "since-head", "", "the head hash of an earlier verification, which the chain must contain")
-	flags.DurationVar(&options.MaxUnchained, "max-unchained", chain.DefaultMaxUnchained, "how long a row may have no record in the chain")
+	flags.DurationVar(&options.MaxUnchained, "max-unchained", chain.DefaultMaxUnchained, "how long a row may remain without a record in the chain")
 
 	return command
 }
@@ -187,7 +186,8 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 const verifyAttempts = 3
 
 // verifyChain verifies the chain of the service. If it finds a problem and the chain has grown during the verification, it reads
-// the chain again: a row that gets its record between two requests is on no page, and an erasure without its entry is a problem.
+// the chain again, because the growth itself can look like a problem: a row that gets its record between two requests is on no
+// page, and an erasure may be read without its audit entry.
 func (s *session) verifyChain(ctx context.Context, options chain.Options) (chain.Report, error) {
 	client, err := s.client()
 	if err != nil {
@@ -245,7 +245,6 @@ func verifyFile(verifier *chain.FileVerifier, path string) error {
 	return nil
 }
 
-// reportFields returns a report as lines with a name and a value.
 func reportFields(report chain.Report) output.Fields {
 	result := "valid"
 	if !report.Valid {

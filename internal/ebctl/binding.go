@@ -34,7 +34,7 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 			"  ebctl binding create my-runtime --rotate OLD_BINDING_ID",
 		PreRunE: func(*cobra.Command, []string) error {
 			if lifetime < 0 || lifetime%time.Second != 0 {
-				return usage("--expires-in must be a positive number of whole seconds")
+				return usage("--expires-in must be a positive duration in whole seconds")
 			}
 
 			return nil

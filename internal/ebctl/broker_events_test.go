@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// listEvents returns the events of the scenario, whose positions begin with 1. A stream ends after one event. Without a further event,
-// a stream responds with 410.
+// listEvents returns the events of the scenario, whose positions begin with 1. A stream ends after one event. If there is no
+// further event, the response to a stream request is 410.
 func (b *fakeBroker) listEvents(w http.ResponseWriter, r *http.Request) {
 	streams := r.Header.Get("Accept") == "text/event-stream"
 

@@ -75,7 +75,7 @@ func (b *fakeBroker) routeOrchestrations() {
 	})
 }
 
-// findOrchestration returns the orchestration of the path, or responds with 404.
+// findOrchestration returns the orchestration that the path names, or responds with 404.
 func (b *fakeBroker) findOrchestration(w http.ResponseWriter, r *http.Request) *operatorapi.Orchestration {
 	for i := range b.scenario.Orchestrations {
 		if each := &b.scenario.Orchestrations[i]; each.OrchestrationID == r.PathValue("id") {

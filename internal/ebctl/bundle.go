@@ -22,12 +22,12 @@ const (
 	deployments = "bundledeployments"
 	bundles     = "bundles"
 
-	// maxAnswer is the maximum size of a response of the API server in bytes. pageSize is the maximum number of objects in a list.
+	// maxAnswer is the maximum size of an API server response in bytes. pageSize is the maximum number of objects on each page of
+	// a list.
 	maxAnswer = 64 << 20
 	pageSize  = "500"
 )
 
-// newBundleCommand returns the group of commands about the bundle provisioner.
 func newBundleCommand(session *session) *cobra.Command {
 	var cluster clusterFlags
 
@@ -77,7 +77,8 @@ func (s *session) loader(cluster clusterFlags) clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: cluster.context})
 }
 
-// kubeContexts returns the names of the contexts for completion. If the kubeconfig cannot be read, it returns none.
+// kubeContexts returns the names of the contexts in the kubeconfig, for shell completion, or nil if the kubeconfig cannot be
+// read.
 func (s *session) kubeContexts(cluster clusterFlags) []cobra.Completion {
 	loaded, err := s.loader(cluster).RawConfig()
 	if err != nil {
@@ -92,10 +93,11 @@ func (s *session) kubeContexts(cluster clusterFlags) []cobra.Completion {
 	return names
 }
 
-// bundleClient calls the API server with the Bundles. Objects that it returns are as kubectl shows them: see shownDeployment.
+// bundleClient calls the API server that stores the Bundles. It returns objects in the form in which kubectl shows them: see
+// shownDeployment.
 type bundleClient struct{ api rest.Interface }
 
-// bundleClient returns a client of the API server that the flags select.
+// bundleClient returns a client for the API server that the flags select.
 func (s *session) bundleClient(cluster clusterFlags) (bundleClient, error) {
 	if s.timeout <= 0 {
 		return bundleClient{}, usage("--timeout must be positive")
@@ -115,7 +117,7 @@ func (s *session) bundleClient(cluster clusterFlags) (bundleClient, error) {
 		return bundleClient{}, fmt.Errorf("preparing the Kubernetes client: %w", err)
 	}
 
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // the kind Status of errors
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for the Status objects of errors
 
 	config.Timeout, config.UserAgent = s.timeout, "ebctl/"+s.Version
 	config.WarningHandler = rest.NewWarningWriter(s.Err, rest.WarningWriterOptions{Deduplicate: true})
@@ -142,7 +144,6 @@ func (c bundleClient) create(ctx context.Context, deployment *v1alpha1.BundleDep
 	return shownDeployment(created), nil
 }
 
-// deployment reads a BundleDeployment.
 func (c bundleClient) deployment(ctx context.Context, name string) (v1alpha1.BundleDeployment, error) {
 	var found v1alpha1.BundleDeployment
 	if err := c.api.Get().Resource(deployments).Name(name).Do(ctx).Into(&found); err != nil {
@@ -161,7 +162,6 @@ func (c bundleClient) bundle(ctx context.Context, name string) (v1alpha1.Bundle,
 	return shownBundle(found), nil
 }
 
-// deployments reads all BundleDeployments.
 func (c bundleClient) deployments(ctx context.Context) ([]v1alpha1.BundleDeployment, error) {
 	found := []v1alpha1.BundleDeployment{}
 
@@ -181,7 +181,7 @@ func (c bundleClient) deployments(ctx context.Context) ([]v1alpha1.BundleDeploym
 	}
 }
 
-// bundles reads the Bundles that have the labels of the selector; an empty selector selects all.
+// bundles reads the Bundles that match a label selector. An empty selector matches all Bundles.
 func (c bundleClient) bundles(ctx context.Context, selector string) ([]v1alpha1.Bundle, error) {
 	found := []v1alpha1.Bundle{}
 

@@ -15,7 +15,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// newBundleSuspendCommand returns the command after which a BundleDeployment no longer changes its cluster.
 func newBundleSuspendCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "suspend NAME",
@@ -27,13 +26,12 @@ func newBundleSuspendCommand(session *session, cluster *clusterFlags) *cobra.Com
 	}
 }
 
-// newBundleResumeCommand returns the command after which a suspended BundleDeployment changes its cluster again.
 func newBundleResumeCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	var waiting waiting
 
 	command := &cobra.Command{
 		Use:   "resume NAME",
-		Short: "Let a suspended BundleDeployment change its cluster again",
+		Short: "Allow a suspended BundleDeployment to change its cluster again",
 		Args:  arguments("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return session.suspendBundle(command.Context(), *cluster, args[0], false, waiting)
@@ -45,12 +43,12 @@ func newBundleResumeCommand(session *session, cluster *clusterFlags) *cobra.Comm
 	return command
 }
 
-// addBundleWait adds the flags --wait and --wait-timeout to a command that installs a Bundle.
+// addBundleWait adds the --wait and --wait-timeout flags to a command that installs a Bundle.
 func addBundleWait(command *cobra.Command, waiting *waiting) {
 	addWaitFor(command, waiting, "wait until the Bundle is installed")
 }
 
-// suspendBundle sets spec.suspend, waits if the user wants that, and prints the state.
+// suspendBundle sets spec.suspend, waits for the installation if --wait is set, and prints the state.
 func (s *session) suspendBundle(ctx context.Context, cluster clusterFlags, name string, suspend bool, waiting waiting) error {
 	client, err := s.bundleClient(cluster)
 	if err != nil {
@@ -68,7 +66,7 @@ func (s *session) suspendBundle(ctx context.Context, cluster clusterFlags, name 
 	return s.finishBundle(ctx, client, name, waiting)
 }
 
-// finishBundle waits for a created or changed BundleDeployment if the user wants that, and prints its state.
+// finishBundle waits for the installation of a created or changed BundleDeployment if --wait is set, and prints its state.
 func (s *session) finishBundle(ctx context.Context, client bundleClient, name string, waiting waiting) error {
 	var waitErr error
 	if waiting.wanted {
@@ -187,7 +185,7 @@ type deletedBundle struct {
 	Gone bool `json:"gone"`
 }
 
-// deleteBundle deletes a BundleDeployment after a confirmation, and waits if the user wants that.
+// deleteBundle deletes a BundleDeployment after a confirmation, and waits for the removal of its objects if --wait is set.
 func (s *session) deleteBundle(ctx context.Context, cluster clusterFlags, name string, waiting waiting) error {
 	client, err := s.bundleClient(cluster)
 	if err != nil {
@@ -225,7 +223,7 @@ func (s *session) deleteBundle(ctx context.Context, cluster clusterFlags, name s
 			return err
 		}
 
-		text = name + " is deleted"
+		text = name + " was deleted"
 	}
 
 	return s.print(deletedBundle{name, waiting.wanted}, output.WithID{Text: output.Plain(text), ID: name})

@@ -33,7 +33,6 @@ type bundleFile struct {
 	Size int64 `json:"size"`
 }
 
-// newBundleContentCommand returns the command that fetches the content of a Bundle.
 func newBundleContentCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	var (
 		server contentFlags
@@ -44,7 +43,7 @@ func newBundleContentCommand(session *session, cluster *clusterFlags) *cobra.Com
 		Use:   "content BUNDLE",
 		Short: "List the files of an unpacked Bundle, or write its archive",
 		Long: "List the files of an unpacked Bundle, or write its archive.\n\n" +
-			"The token is sent to the contentURL of the Bundle. It needs the ClusterRole bundle-reader.",
+			"The command sends the token to the contentURL of the Bundle. The token needs the bundle-reader ClusterRole.",
 		Example: "  ebctl bundle content my-addon-abc --output-file my-addon.tgz",
 		Args:    arguments("BUNDLE"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -58,7 +57,7 @@ func newBundleContentCommand(session *session, cluster *clusterFlags) *cobra.Com
 	return command
 }
 
-// bundleContent fetches the content of a Bundle and lists or stores it.
+// bundleContent fetches the content of a Bundle, and lists its files or, if file is not empty, writes the archive to file.
 func (s *session) bundleContent(ctx context.Context, cluster clusterFlags, server contentFlags, name, file string) error {
 	client, err := s.bundleClient(cluster)
 	if err != nil {
@@ -116,8 +115,8 @@ func (s *session) bundleContent(ctx context.Context, cluster clusterFlags, serve
 	return s.print(bundleContent{name, digest, files}, table)
 }
 
-// download writes the archive of a Bundle to a file and returns its digest. If the status of the Bundle has a digest, both must be
-// equal; other bundle provisioners report none.
+// download writes the archive of a Bundle to a file and returns its digest. If the status of the Bundle contains a digest, the
+// two must match; some bundle provisioners do not report one.
 func (s *session) download(ctx context.Context, cluster clusterFlags, server contentFlags, bundle v1alpha1.Bundle, into io.Writer) (string, error) {
 	body, err := s.callContent(ctx, cluster, server, bundle.Status.ContentURL, nil)
 	if err != nil {
@@ -145,7 +144,7 @@ func (s *session) download(ctx context.Context, cluster clusterFlags, server con
 	return digest, nil
 }
 
-// filesOf returns the files of an archive. It extracts them into a temporary folder, which it removes.
+// filesOf extracts an archive into a temporary folder, lists the files, and removes the folder.
 func filesOf(ctx context.Context, stored io.ReadSeeker) ([]bundleFile, error) {
 	folder, err := os.MkdirTemp("", "bundle-*")
 	if err != nil {

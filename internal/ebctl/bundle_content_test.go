@@ -191,8 +191,8 @@ func TestBundleContentErrors(t *testing.T) {
 		text    string
 	}{
 		"NotUnpacked": {func(s *contentServer) { s.phase = "Pending" }, []string{"addon"}, ebctl.ExitError, "has no content yet"},
-		"Busy":        {func(s *contentServer) { s.busy = 9 }, []string{"addon"}, ebctl.ExitError, "responds 503"},
-		"Redirect":    {func(s *contentServer) { s.redirect = "https://other.example.com/" }, []string{"addon"}, ebctl.ExitError, "responds 307"},
+		"Busy":        {func(s *contentServer) { s.busy = 9 }, []string{"addon"}, ebctl.ExitError, "responded with status 503"},
+		"Redirect":    {func(s *contentServer) { s.redirect = "https://other.example.com/" }, []string{"addon"}, ebctl.ExitError, "responded with status 307"},
 		"Token":       {func(*contentServer) {}, []string{"addon", "--token", "wrong"}, ebctl.ExitError, "bundle-reader"},
 		"Authority":   {func(*contentServer) {}, []string{"addon", "--ca-file="}, ebctl.ExitError, "set --ca-file"},
 		"Missing":     {func(*contentServer) {}, []string{"other"}, ebctl.ExitNotFound, "ebctl bundle list"},

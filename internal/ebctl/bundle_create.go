@@ -55,14 +55,14 @@ func newBundleCreateCommand(session *session, cluster *clusterFlags) *cobra.Comm
 	return command
 }
 
-// addSources adds the flags of all sources except upload.
+// addSources adds the flags for all sources except --upload.
 func (o *bundleOrder) addSources(flags *pflag.FlagSet) {
 	flags.StringVar(&o.image, "image", "", "an OCI image or artifact")
 	flags.StringVar(&o.git, "git", "", "a Git repository; needs --branch, --tag or --commit")
 	flags.StringVar(&o.branch, "branch", "", "the branch of the Git repository")
 	flags.StringVar(&o.tag, "tag", "", "the tag of the Git repository")
 	flags.StringVar(&o.commit, "commit", "", "the commit of the Git repository")
-	flags.StringVar(&o.directory, "directory", "", "the folder of the Git repository (default: the root)")
+	flags.StringVar(&o.directory, "directory", "", "the folder in the Git repository (default: the root)")
 	flags.StringVar(&o.http, "http", "", "the URL of an archive")
 	flags.StringVar(&o.sha256, "sha256", "", "the SHA-256 digest of the archive in hexadecimal digits")
 	flags.StringArrayVar(&o.configMaps, "config-map", nil,
@@ -73,14 +73,14 @@ func addBundleClass(flags *pflag.FlagSet, class *string) {
 	flags.StringVar(class, "bundle-class", "", "the provisioner class of the Bundle, which determines its format (default: the class of its BundleDeployment)")
 }
 
-// setBundleClass sets the class of the Bundle, unless it is empty.
+// setBundleClass sets the provisioner class of the Bundle. An empty class changes nothing.
 func setBundleClass(spec *v1alpha1.BundleDeploymentSpec, class string) {
 	if class != "" {
 		spec.Template.Spec.ProvisionerClassName = class
 	}
 }
 
-// createBundle creates the BundleDeployment, waits if the user wants that, and prints the state.
+// createBundle creates the BundleDeployment, waits for its installation if --wait is set, and prints the state.
 func (s *session) createBundle(ctx context.Context, cluster clusterFlags, name string, order bundleOrder) error {
 	source, err := order.source()
 	if err != nil {

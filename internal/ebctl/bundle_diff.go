@@ -22,15 +22,15 @@ import (
 const (
 	// maxManifest is the maximum size of a manifest in bytes.
 	maxManifest = 1 << 20
-	// comparisonDigits is the number of random characters in the name of the BundleDeployment for a comparison. The compared name
-	// is cut to maxComparedName characters, so that both fit into a label.
+	// comparisonDigits is the number of random characters in the name of the temporary BundleDeployment of a comparison. The name
+	// starts with up to maxComparedName characters of the compared name, so that it fits into a label.
 	comparisonDigits = 8
 	maxComparedName  = 48
-	// comparisonDeletion limits the time to delete the BundleDeployment of a comparison, which has installed nothing.
+	// comparisonDeletion is the deletion timeout of this BundleDeployment. It is short, because a comparison installs nothing.
 	comparisonDeletion = 10 * time.Second
 )
 
-// differentError reports that a version would change its cluster.
+// differentError reports that the compared version would change the cluster.
 type differentError struct{ name, summary string }
 
 func (e *differentError) Error() string { return e.name + " differs: " + e.summary }
@@ -52,7 +52,6 @@ type bundleDiff struct {
 	file   string
 }
 
-// newBundleDiffCommand returns the command that compares another version with a cluster.
 func newBundleDiffCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	var order bundleDiff
 
@@ -61,9 +60,9 @@ func newBundleDiffCommand(session *session, cluster *clusterFlags) *cobra.Comman
 		Short: "Show what another version of a BundleDeployment would change on its cluster",
 		Long: "Show what another version of a BundleDeployment would change on its cluster.\n\n" +
 			"Specify the version by exactly one of a folder, --image, --git, --http, --config-map and --file. The provisioner unpacks " +
-			"it and compares it by dry runs\n" +
-			"of the API server of the cluster, so defaults do not count as differences. Values of Secrets are masked. If there is no BundleDeployment with the name,\n" +
-			"all objects are new.\n\n" +
+			"it and compares it with the cluster\n" +
+			"by dry runs at its API server, so defaults do not count as differences. Values of Secrets are masked. If there is no BundleDeployment with this name,\n" +
+			"all objects count as new.\n\n" +
 			"The command creates a BundleDeployment with spec.dryRun, and deletes it at the end. It needs no access to the cluster. The exit code is 8 if\n" +
 			"something would change, and 6 if the version cannot be unpacked or installed.",
 		Example: "  ebctl bundle diff my-addon ./my-addon\n" +
@@ -154,7 +153,7 @@ func (s *session) diffBundle(ctx context.Context, cluster clusterFlags, name, fo
 	return s.printComparison(name, *found)
 }
 
-// change returns a function that sets the version to compare in a spec.
+// change returns a function that changes a spec to the version to compare.
 func (o bundleDiff) change(archive *packed) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	chosen := 0
 
@@ -183,13 +182,13 @@ func (o bundleDiff) change(archive *packed) (func(*v1alpha1.BundleDeploymentSpec
 	return func(spec *v1alpha1.BundleDeploymentSpec) { spec.Template.Spec.Source = source }, nil
 }
 
-// any reports whether a flag of a source is set.
+// any reports whether at least one of the flags that addSources adds is set.
 func (o bundleOrder) any() bool {
 	return o.image != "" || o.git != "" || o.http != "" || len(o.configMaps) > 0 || o.branch != "" || o.tag != "" || o.commit != "" ||
 		o.directory != "" || o.sha256 != ""
 }
 
-// changeFrom returns a function that sets the version that the manifest in a file describes.
+// changeFrom reads a manifest file. The returned function changes a spec to the version that the manifest describes.
 func changeFrom(path string) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -209,8 +208,8 @@ func changeFrom(path string) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	return parseChange(text)
 }
 
-// parseChange parses a manifest. For a BundleDeployment, the function replaces the whole spec; for a Bundle, only the class and
-// source of the template.
+// parseChange parses a manifest. For a BundleDeployment, the returned function replaces the whole spec; for a Bundle, it replaces
+// only the class and source of the template.
 func parseChange(text []byte) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	var kind metav1.TypeMeta
 	if err := yaml.Unmarshal(text, &kind); err != nil || kind.APIVersion != v1alpha1.GroupVersion.String() {
@@ -239,8 +238,8 @@ func parseChange(text []byte) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	}
 }
 
-// comparison returns a new BundleDeployment that compares the version set by change with the BundleDeployment of the given name, if
-// it exists. It does not create the BundleDeployment.
+// comparison builds a BundleDeployment that compares the version set by change with the BundleDeployment of the given name, if it
+// exists. It does not send it to the API server.
 func (c bundleClient) comparison(ctx context.Context, name string, order bundleDiff, change func(*v1alpha1.BundleDeploymentSpec)) (*v1alpha1.BundleDeployment, error) {
 	class := order.class
 	if class == "" {
@@ -292,7 +291,7 @@ func (c bundleClient) compared(ctx context.Context, comparing, name string) (fou
 	}
 
 	if deployment.Status.ObservedGeneration != deployment.Generation {
-		return nil, "waiting for the provisioner of the class " + deployment.Spec.ProvisionerClassName, nil
+		return nil, "waiting for the provisioner of class " + deployment.Spec.ProvisionerClassName, nil
 	}
 
 	valid, installed := current(deployment, v1alpha1.TypeHasValidBundle), current(deployment, v1alpha1.TypeInstalled)
@@ -345,7 +344,7 @@ func (s *session) printComparison(name string, found v1alpha1.Comparison) error 
 	return &differentError{name, summary}
 }
 
-// comparisonText prints the result of 'bundle diff' for people. In the output format name, it prints the objects.
+// comparisonText prints the result of 'bundle diff' for people. With -o name, only the names of the objects are printed.
 type comparisonText struct {
 	text        string
 	differences []v1alpha1.ObjectDifference

@@ -92,7 +92,7 @@ func TestBundleDiff(t *testing.T) {
 	out, _ = diff(ebctl.ExitDifferent, "--config-map", "content:manifests", "-o", "name")
 	wantTexts(t, out, "ConfigMap "+running.namespace+"/other\n")
 
-	// The file of the ConfigMap is not in the folder manifests.
+	// The file of the ConfigMap is not in the manifests folder.
 	_, problems = diff(ebctl.ExitOperationFailed, "--config-map", "content")
 	wantTexts(t, problems, name+" failed (UnpackFailed)", "manifests")
 

@@ -108,7 +108,7 @@ func (p provisioner) deployment(name string) *v1alpha1.BundleDeployment {
 	return found
 }
 
-// bundle creates the Bundle of a BundleDeployment with a phase.
+// bundle creates a Bundle of a BundleDeployment in the given phase.
 func (p provisioner) bundle(owner *v1alpha1.BundleDeployment, name string, phase v1alpha1.Phase) *v1alpha1.Bundle {
 	p.t.Helper()
 
@@ -310,7 +310,7 @@ func TestBundleWaitTimesOut(t *testing.T) {
 	kubeconfig, provisioner := bundleKubeconfig(t), newProvisioner(t)
 	_, problems := bundleCommand(t, kubeconfig, ebctl.ExitTimedOut, "create", "alone", "--upload", "--wait", "--wait-timeout", "50ms")
 	provisioner.deployment("alone")
-	wantTexts(t, problems, "alone: waiting for the provisioner of the class core-rukpak-io-plain")
+	wantTexts(t, problems, "alone: waiting for the provisioner of class core-rukpak-io-plain")
 }
 
 func TestBundleWaitReportsFailures(t *testing.T) {

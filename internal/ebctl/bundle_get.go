@@ -19,7 +19,7 @@ import (
 // bundleState is the JSON output of 'bundle get', and of the commands that create or change a BundleDeployment.
 type bundleState struct {
 	Deployment v1alpha1.BundleDeployment `json:"bundleDeployment"`
-	// Bundles are the Bundles of the BundleDeployment, the newest first.
+	// Bundles are the Bundles of the BundleDeployment, newest first.
 	Bundles []v1alpha1.Bundle `json:"bundles"`
 }
 
@@ -93,7 +93,7 @@ func (c bundleClient) state(ctx context.Context, name string) (bundleState, erro
 	return bundleState{deployment, ownedBy(deployment, found)}, nil
 }
 
-// ownedBy returns the Bundles that a BundleDeployment owns, the newest first.
+// ownedBy returns the Bundles that a BundleDeployment owns, newest first.
 func ownedBy(deployment v1alpha1.BundleDeployment, all []v1alpha1.Bundle) []v1alpha1.Bundle {
 	owned := []v1alpha1.Bundle{}
 
@@ -184,7 +184,7 @@ func sourceText(source v1alpha1.BundleSource) string {
 	}
 }
 
-// paragraphs are texts that are separated by empty lines.
+// paragraphs prints several texts, separated by empty lines.
 type paragraphs []output.Text
 
 // WriteText implements output.Text.

@@ -14,14 +14,14 @@ import (
 // bundleHistory is the JSON output of 'bundle history'.
 type bundleHistory struct {
 	Deployment string `json:"bundleDeployment"`
-	// Versions are the installed versions, the newest first.
+	// Versions are the installed versions, newest first.
 	Versions []v1alpha1.Version `json:"versions"`
 }
 
 func newBundleHistoryCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history NAME",
-		Short: "List the versions that a BundleDeployment has installed, the newest first",
+		Short: "List the versions that a BundleDeployment has installed, newest first",
 		Args:  arguments("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := session.bundleClient(*cluster)
@@ -57,7 +57,6 @@ func (s *session) printHistory(deployment v1alpha1.BundleDeployment) error {
 	return s.print(bundleHistory{deployment.Name, versions}, table)
 }
 
-// newBundleRollbackCommand returns the command that installs a former version.
 func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	var (
 		number  int64
@@ -66,9 +65,9 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 
 	command := &cobra.Command{
 		Use:   "rollback NAME",
-		Short: "Install a former version of a BundleDeployment again",
-		Long: "Install a former version of a BundleDeployment again, with its config.\n\n" +
-			"Without --to, the command installs the version before the installed one. If the current template is not installed, for example because\n" +
+		Short: "Roll back a BundleDeployment to an earlier version",
+		Long: "Roll back a BundleDeployment to an earlier version, including its config.\n\n" +
+			"Without --to, the command installs the version before the current one. If the current template is not installed, for example because\n" +
 			"it failed, the command returns to the installed version. The source of a version is pinned, for example to the digest of the image.",
 		Example: "  ebctl bundle rollback my-addon --to 2 --wait",
 		Args:    arguments("NAME"),
@@ -83,7 +82,8 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 	return command
 }
 
-// rollbackBundle sets the template and the config of a version, waits if the user wants that, and prints the state.
+// rollbackBundle sets the template and the config of a version, waits for the installation if --wait is set, and prints the
+// state.
 func (s *session) rollbackBundle(ctx context.Context, cluster clusterFlags, name string, number int64, waiting waiting) error {
 	client, err := s.bundleClient(cluster)
 	if err != nil {
@@ -129,8 +129,8 @@ func (s *session) rollbackBundle(ctx context.Context, cluster clusterFlags, name
 	return nil
 }
 
-// former returns the version with the number. If the number is 0, it returns the version to which a rollback leads by default: the
-// previous one if the current template is installed, and the installed one otherwise.
+// former returns the version with the given number. If number is 0, it returns the default version for a rollback: the previous
+// version if the current template is installed, and the installed version otherwise.
 func (c bundleClient) former(ctx context.Context, deployment v1alpha1.BundleDeployment, number int64) (v1alpha1.Version, error) {
 	history := deployment.Status.History
 
@@ -156,13 +156,13 @@ func (c bundleClient) former(ctx context.Context, deployment v1alpha1.BundleDepl
 	}
 
 	if len(history) <= at {
-		return v1alpha1.Version{}, fmt.Errorf("the BundleDeployment %s has no former version", deployment.Name)
+		return v1alpha1.Version{}, fmt.Errorf("the BundleDeployment %s has no earlier version", deployment.Name)
 	}
 
 	return history[at], nil
 }
 
-// installed reports whether the active Bundle belongs to the current template and has the current config.
+// installed reports whether the active Bundle was made from the current template and was installed with the current config.
 func (c bundleClient) installed(ctx context.Context, deployment v1alpha1.BundleDeployment) (bool, error) {
 	if deployment.Status.ActiveBundle == "" || deployment.Status.ObservedGeneration != deployment.Generation {
 		return false, nil

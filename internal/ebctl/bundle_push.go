@@ -22,7 +22,6 @@ type pushed struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// newBundlePushCommand returns the command that uploads the content of a Bundle.
 func newBundlePushCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	var (
 		credentials contentFlags
@@ -33,7 +32,7 @@ func newBundlePushCommand(session *session, cluster *clusterFlags) *cobra.Comman
 		Use:   "push BUNDLE FOLDER",
 		Short: "Upload a folder as the content of a Bundle that was created with --upload",
 		Long: "Upload a folder as the content of a Bundle that was created with --upload.\n\n" +
-			"The same folder always produces the same archive, so the command is idempotent. The token needs the ClusterRole bundle-uploader.",
+			"The same folder always produces the same archive, so the command is idempotent. The token needs the bundle-uploader ClusterRole.",
 		Example: "  ebctl bundle push my-addon-abc ./my-addon",
 		Args:    arguments("BUNDLE", "FOLDER"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -66,7 +65,8 @@ func (s *session) push(ctx context.Context, cluster clusterFlags, credentials co
 	return s.print(pushed{bundle, archive.size}, output.Fields{{Name: "Uploaded", Value: bundle}, {Name: "Bytes", Value: strconv.FormatInt(archive.size, 10)}})
 }
 
-// pushAddress returns the URL for the upload of a Bundle: at the given server, or the URL in the Bundle's status.
+// pushAddress returns the URL for uploading a Bundle's content: at the given server or, if server is empty, the URL in the
+// Bundle's status.
 func (s *session) pushAddress(ctx context.Context, cluster clusterFlags, server, bundle string) (string, error) {
 	if server != "" {
 		return uploadAddress(server, bundle)

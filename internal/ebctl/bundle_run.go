@@ -16,14 +16,13 @@ import (
 // bundleRun contains the flags of 'bundle run'.
 type bundleRun struct {
 	class, bundleClass, targetSecret, server string
-	// targetKubeconfig is the path of a file whose content is stored in a Secret in the namespace.
+	// targetKubeconfig is the path of a kubeconfig file, whose content is stored in a Secret in namespace.
 	targetKubeconfig, namespace string
 
 	credentials contentFlags
 	waiting     waiting
 }
 
-// newBundleRunCommand returns the command that installs a folder.
 func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command {
 	var order bundleRun
 
@@ -32,8 +31,8 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 		Short: "Install a folder: upload it, and create or change the BundleDeployment",
 		Long: "Install a folder: upload it, and create or change the BundleDeployment.\n\n" +
 			"The same folder always produces the same archive, so the command is idempotent. Different content is a different version. " +
-			"The token needs the ClusterRole\n" +
-			"bundle-uploader.",
+			"The token needs the bundle-uploader\n" +
+			"ClusterRole.",
 		Example: "  ebctl bundle run my-addon ./my-addon --target-kubeconfig my-runtime.kubeconfig --wait\n" +
 			"  ebctl bundle run my-addon ./my-addon --target-secret my-runtime --wait",
 		Args: arguments("NAME", "FOLDER"),
@@ -59,8 +58,8 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 	return command
 }
 
-// runBundle packs a folder, stores the BundleDeployment and the kubeconfig of its target, uploads the archive, waits if the user wants
-// that, and prints the state.
+// runBundle packs a folder, stores the BundleDeployment and the kubeconfig of its target, uploads the archive, waits for the
+// installation if --wait is set, and prints the state.
 func (s *session) runBundle(ctx context.Context, cluster clusterFlags, name, folder string, order bundleRun) error {
 	archive, err := pack(ctx, folder)
 	if err != nil {
@@ -108,15 +107,15 @@ func (s *session) runBundle(ctx context.Context, cluster clusterFlags, name, fol
 	return s.finishBundle(ctx, client, name, order.waiting)
 }
 
-// store creates the BundleDeployment for a source, or changes the existing one. It does not change the type of the source, the target
-// or the class.
+// store creates the BundleDeployment with the given source, or changes the source of the existing one. It fails if the existing
+// one has a source of another type, another target or another class.
 func (c bundleClient) store(ctx context.Context, name string, order bundleRun, source v1alpha1.BundleSource) (v1alpha1.BundleDeployment, error) {
 	changed, err := c.change(ctx, name, func(deployment *v1alpha1.BundleDeployment) error {
 		template := &deployment.Spec.Template.Spec
 
 		switch target := deployment.Spec.Target; {
 		case template.Source.Type != v1alpha1.SourceTypeUpload:
-			return usage("the source of the BundleDeployment %s is %s, and 'run' changes uploads only: use another name", name, sourceText(template.Source))
+			return usage("the source of the BundleDeployment %s is %s, but 'run' changes only uploads: use another name", name, sourceText(template.Source))
 		case order.targetSecret != "" && (target == nil || target.KubeconfigSecretRef.Name != order.targetSecret):
 			return usage("the BundleDeployment %s has another target: use another name, or omit --target-secret and --target-kubeconfig", name)
 		case order.class != "" && order.class != deployment.Spec.ProvisionerClassName:
@@ -147,7 +146,6 @@ func (c bundleClient) store(ctx context.Context, name string, order bundleRun, s
 	return created, nil
 }
 
-// newDeployment returns a BundleDeployment to create.
 func newDeployment(name, class, targetSecret string, source v1alpha1.BundleSource) *v1alpha1.BundleDeployment {
 	deployment := &v1alpha1.BundleDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -163,7 +161,8 @@ func newDeployment(name, class, targetSecret string, source v1alpha1.BundleSourc
 	return deployment
 }
 
-// uploadTo waits for the Bundle of a template and uploads its content, unless the Bundle already has it.
+// uploadTo waits until the provisioner has created the Bundle for the template of the BundleDeployment, and uploads the archive
+// unless this Bundle is already unpacked.
 func (s *session) uploadTo(ctx context.Context, cluster clusterFlags, client bundleClient, deployment v1alpha1.BundleDeployment, archive *packed,
 	order bundleRun,
 ) error {
@@ -199,7 +198,7 @@ func (s *session) uploadTo(ctx context.Context, cluster clusterFlags, client bun
 	return nil
 }
 
-// uploadAddress returns the URL for an upload at a content server.
+// uploadAddress returns the URL at which a content server accepts the content of a Bundle.
 func uploadAddress(server, bundle string) (string, error) {
 	address, err := url.JoinPath(server, "uploads", url.PathEscape(bundle)+".tgz")
 	if err != nil {
@@ -209,7 +208,8 @@ func uploadAddress(server, bundle string) (string, error) {
 	return address, nil
 }
 
-// uploadable returns the Bundle of the template. done is true once the Bundle is unpacked, or waits for an upload to a known address.
+// uploadable returns the Bundle that was made from the template of the BundleDeployment. done is true once the Bundle is
+// unpacked, or waits for an upload to a known address.
 func (c bundleClient) uploadable(ctx context.Context, deployment v1alpha1.BundleDeployment, addressKnown bool) (bundle v1alpha1.Bundle, done bool, err error) {
 	state, err := c.state(ctx, deployment.Name)
 	if err != nil {
@@ -232,6 +232,6 @@ func (c bundleClient) uploadable(ctx context.Context, deployment v1alpha1.Bundle
 	case bundle.Status.Phase == v1alpha1.PhaseUnpacked, bundle.Status.UploadURL != "", addressKnown:
 		return bundle, true, nil
 	default:
-		return bundle, false, usage("the provisioner of the class %s reports no address for uploads: set --server", bundle.Spec.ProvisionerClassName)
+		return bundle, false, usage("the provisioner of class %s reports no address for uploads: set --server", bundle.Spec.ProvisionerClassName)
 	}
 }

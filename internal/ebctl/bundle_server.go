@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// transferTimeout limits a download or upload.
+	// transferTimeout limits each download or upload.
 	transferTimeout = 10 * time.Minute
 	// transferAttempts is the maximum number of requests if the server responds with 503. transferPause is the time between two
 	// requests.
@@ -30,7 +30,8 @@ const (
 // contentFlags contains the credentials for the content server of a bundle provisioner.
 type contentFlags struct{ token, caFile string }
 
-// add adds the flags. The flag --token hides the global one: a token for the broker is never sent to another server.
+// add adds the --token and --ca-file flags. This --token flag hides the global one, so that a token for the broker is never sent
+// to another server.
 func (f *contentFlags) add(command *cobra.Command) {
 	command.Flags().StringVar(&f.token, "token", "", "a bearer token for the content server (default: the token of the kubeconfig)")
 	command.Flags().StringVar(&f.caFile, "ca-file", "", "a file with the CA certificates for the content server (default: those of the system)")
@@ -43,10 +44,10 @@ type contentError struct {
 }
 
 func (e *contentError) Error() string {
-	return fmt.Sprintf("the content server responds %d: %s", e.status, e.text)
+	return fmt.Sprintf("the content server responded with status %d: %s", e.status, e.text)
 }
 
-// contentStatus returns a function that matches responses with one of the statuses.
+// contentStatus returns a function that reports whether an error is a contentError with one of the given statuses.
 func contentStatus(statuses ...int) func(error) bool {
 	return func(err error) bool {
 		response, ok := errors.AsType[*contentError](err)
@@ -89,7 +90,8 @@ func (s *session) callContent(ctx context.Context, cluster clusterFlags, server 
 	}
 }
 
-// contentConfig returns the credentials for the content server.
+// contentConfig returns the client configuration for the content server, with the token from --token or, by default, from the
+// kubeconfig. It fails if there is no token.
 func (s *session) contentConfig(cluster clusterFlags, server contentFlags) (*rest.Config, error) {
 	config := &rest.Config{
 		BearerToken: server.token, Timeout: transferTimeout, UserAgent: "ebctl/" + s.Version,
@@ -134,7 +136,7 @@ func send(ctx context.Context, client *http.Client, target *url.URL, upload *os.
 
 	response, err := client.Do(request)
 	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
-		return nil, fmt.Errorf("calling the content server: %w: set --ca-file to a file with that authority", err)
+		return nil, fmt.Errorf("calling the content server: %w: set --ca-file to a file with the CA certificate of the server", err)
 	}
 
 	if err != nil {

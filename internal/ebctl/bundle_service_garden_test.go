@@ -26,7 +26,7 @@ import (
 // realProvisioner is a bundle provisioner with its own class.
 type realProvisioner struct {
 	namespace, class, address string
-	// access are the flags for the content server.
+	// access contains the flags for the content server.
 	access []string
 }
 
@@ -89,7 +89,7 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// folder writes a bundle with a ConfigMap that has a value, and returns its folder.
+// folder writes a bundle that contains a ConfigMap with the given value, and returns its folder.
 func (p realProvisioner) folder(t *testing.T, value string) string {
 	t.Helper()
 
@@ -178,7 +178,7 @@ func TestBundleRun(t *testing.T) {
 	value("1")
 
 	_, problems := run(ebctl.ExitError, "rollback", "folder")
-	wantTexts(t, problems, "has no former version")
+	wantTexts(t, problems, "has no earlier version")
 
 	install(first, "--wait")                                                                      // changes nothing
 	install(first, "--target-kubeconfig", kubeconfig, "--namespace", running.namespace, "--wait") // stores the Secret again
@@ -237,7 +237,7 @@ func TestBundleRunChangesNothing(t *testing.T) {
 		"no folder":      {[]string{"run", "nothing", filepath.Join(t.TempDir(), "none"), "--token", "t"}, "reading the folder"},
 		"no credentials": {[]string{"run", "nothing", t.TempDir()}, "the kubeconfig has no token"},
 		"a program": {
-			[]string{"run", "nothing", t.TempDir(), "--token", "t", "--target-kubeconfig", program}, "must not refer to programs or files",
+			[]string{"run", "nothing", t.TempDir(), "--token", "t", "--target-kubeconfig", program}, "exec plugins, auth providers and file references are not allowed",
 		},
 		"no kubeconfig": {[]string{"run", "nothing", t.TempDir(), "--token", "t", "--target-kubeconfig", t.TempDir()}, "reading the kubeconfig"},
 	} {

@@ -44,7 +44,8 @@ func (s *session) provisionerNamespace(cluster clusterFlags, given string) strin
 	return provisionerNamespace
 }
 
-// targetKubeconfig reads a kubeconfig. It rejects one that refers to programs or files, as the provisioner would.
+// targetKubeconfig reads a kubeconfig file. Like the provisioner, it rejects a kubeconfig with an exec plugin, an auth provider
+// or a reference to a file.
 func targetKubeconfig(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -64,9 +65,10 @@ func targetKubeconfig(path string) ([]byte, error) {
 	return text, checkTargetKubeconfig(path, text)
 }
 
-// checkTargetKubeconfig rejects a kubeconfig that is malformed or refers to programs or files. The error quotes only the path.
+// checkTargetKubeconfig rejects a kubeconfig that is malformed or contains an exec plugin, an auth provider or a reference to a
+// file. The error quotes only the path.
 func checkTargetKubeconfig(path string, text []byte) error {
-	// The error of the parser may quote credentials.
+	// Omit the parser's error, because it may quote credentials.
 	parsed, err := clientcmd.Load(text)
 	if err != nil || parsed.Contexts[parsed.CurrentContext] == nil {
 		return usage("the file %s is not a kubeconfig with a current context", path)
@@ -74,7 +76,7 @@ func checkTargetKubeconfig(path string, text []byte) error {
 
 	for _, user := range parsed.AuthInfos {
 		if kubeconfig.RefersOutside(user) {
-			return usage("the kubeconfig of the target must contain a token or a certificate itself, and must not refer to programs or files")
+			return usage("the kubeconfig of the target must embed its token or client certificate: exec plugins, auth providers and file references are not allowed")
 		}
 	}
 

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// bundleTimeoutError reports that a wait reached its limit before its end, such as the installation of a Bundle.
+// bundleTimeoutError reports that a wait, for example for the installation of a Bundle, reached its time limit.
 type bundleTimeoutError struct {
 	name string
 	// last is the last known progress.
@@ -74,9 +74,9 @@ func (s *session) pollBundle(ctx context.Context, name string, limit time.Durati
 	}
 }
 
-// progress returns the reason why a BundleDeployment is not ready yet, and whether the Bundle of the current template is installed.
-// While the provisioner changes from one Bundle to the next, the condition Installed stays true, so progress compares the content
-// of the active Bundle with the template. It does not compare the labels with the hash of the template, because other
+// progress returns the reason why a BundleDeployment is not ready yet, and whether the Bundle of the current template is
+// installed. While the provisioner changes from one Bundle to the next, the Installed condition stays true, so progress compares
+// the content of the active Bundle with the template. It does not compare the labels with the hash of the template, because other
 // provisioners compute the hash differently.
 func (c bundleClient) progress(ctx context.Context, name string) (text string, done bool, err error) {
 	deployment, err := c.deployment(ctx, name)
@@ -86,7 +86,7 @@ func (c bundleClient) progress(ctx context.Context, name string) (text string, d
 
 	status := deployment.Status
 	if status.ObservedGeneration != deployment.Generation {
-		return "waiting for the provisioner of the class " + deployment.Spec.ProvisionerClassName, false, nil
+		return "waiting for the provisioner of class " + deployment.Spec.ProvisionerClassName, false, nil
 	}
 
 	valid := current(deployment, v1alpha1.TypeHasValidBundle)
@@ -111,7 +111,7 @@ func (c bundleClient) progress(ctx context.Context, name string) (text string, d
 		return "", false, fmt.Errorf("reading the Bundle %s: %w", status.ActiveBundle, err)
 	}
 
-	// A Bundle that is not found has an empty spec.
+	// If the Bundle was not found, active is empty and differs from the template.
 	if !made(active, deployment.Spec.Template) {
 		return fmt.Sprintf("Bundle %s is installed; %s", status.ActiveBundle, describe(valid)), false, nil
 	}

@@ -10,7 +10,7 @@ import (
 
 // choice is the value of a flag with a fixed set of values. *choice implements pflag.Value.
 type choice struct {
-	// noun describes the value in errors.
+	// noun names the kind of value in errors and help texts.
 	noun string
 	// values are the accepted values. Set ignores case and accepts underscores or hyphens in place of spaces.
 	values []string

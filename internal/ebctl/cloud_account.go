@@ -14,10 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// accountsGroup is the name of the group of commands about the account pool.
+// accountsGroup is the name of the command group for the account pool.
 const accountsGroup = "accounts"
 
-// newCloudAccountCommand returns the group of commands about the account pool.
 func newCloudAccountCommand(session *session) *cobra.Command {
 	return group(accountsGroup, "Show, clean up and release the cloud accounts of the account pool",
 		newCloudAccountListCommand(session),
@@ -71,8 +70,8 @@ func newCloudAccountListCommand(session *session) *cobra.Command {
 
 	flags := command.Flags()
 	flags.StringVar(&accountType, "type", "", "only accounts with this hyperscalerType")
-	flags.StringVar(&state, "state", "", "only accounts in the state: internal, releasing, dirty, shared, claimed, labeled, free")
-	flags.StringVar(&tenant, "tenant", "", "only accounts of the tenant")
+	flags.StringVar(&state, "state", "", "only accounts in this state: internal, releasing, dirty, shared, claimed, labeled, free")
+	flags.StringVar(&tenant, "tenant", "", "only accounts of this tenant")
 
 	return command
 }
@@ -98,7 +97,6 @@ func newCloudAccountExplainCommand(session *session) *cobra.Command {
 	}
 }
 
-// newCloudAccountReleaseCommand returns the command that makes a dirty account free.
 func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 	var (
 		dryRun bool
@@ -107,8 +105,8 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 
 	command := addYes(session, &cobra.Command{
 		Use:   "release NAME",
-		Short: "Make a dirty account free for another tenant, after it was emptied",
-		Long: "Make a dirty account free for another tenant, after it was emptied.\n\n" +
+		Short: "Make a dirty account free for another tenant, after it has been emptied",
+		Long: "Make a dirty account free for another tenant, after it has been emptied.\n\n" +
 			"The broker removes the dirty and tenantName labels. It neither inspects the account nor deletes anything in it." + helpAudited,
 		Args: arguments("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {

@@ -21,10 +21,10 @@ func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "cleanup [NAME...]",
-		Short: "Call the cleanup hook for dirty accounts now, by default for all that nothing uses",
-		Long: "Call the cleanup hook for dirty accounts now, by default for all that nothing uses.\n\n" +
-			"The hook empties the accounts. An account is free once the hook has confirmed that it is empty. The broker does the same in the " +
-			"background." + helpAudited,
+		Short: "Call the cleanup hook for dirty accounts now, by default for all that are not in use",
+		Long: "Call the cleanup hook for dirty accounts now, by default for all that are not in use.\n\n" +
+			"The hook empties the accounts, and confirms when an account is empty; the account is then free. The broker also calls the hook " +
+			"regularly in the background." + helpAudited,
 		Example: "  ebctl accounts cleanup --dry-run\n" +
 			"  ebctl accounts cleanup --reason \"the hook is back\"",
 		Args: cobra.ArbitraryArgs,
@@ -53,8 +53,8 @@ func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 	return command
 }
 
-// chooseDirtyAccounts returns the dirty accounts with the given names. Without names, it returns all dirty accounts that nothing
-// uses.
+// chooseDirtyAccounts returns the dirty accounts with the given names or, without names, all dirty accounts that no instance or
+// Shoot uses.
 func chooseDirtyAccounts(ctx context.Context, client *brokerclient.Client, names []string) ([]operatorapi.CloudAccount, error) {
 	list, err := client.ListCloudAccounts(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // errDeclined reports that the user did not confirm an action. The command has changed nothing.
 var errDeclined = errors.New("not confirmed; nothing has changed")
 
-// addYes adds the flag --yes to a command that calls confirm.
+// addYes adds the --yes flag to a command that calls confirm.
 func addYes(session *session, command *cobra.Command) *cobra.Command {
 	command.Flags().BoolVarP(&session.yes, "yes", "y", false, "do not ask for confirmation; ebctl asks only if standard input is a terminal")
 

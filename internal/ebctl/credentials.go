@@ -12,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newCredentialsCommand returns the group of commands about the runtime kubeconfigs in other systems.
 func newCredentialsCommand(session *session) *cobra.Command {
 	return group("credentials", "Show and renew the runtime kubeconfigs of Lifecycle Manager and the Reconciler",
 		newCredentialsListCommand(session),
@@ -67,14 +66,13 @@ func newCredentialsListCommand(session *session) *cobra.Command {
 	}.command(session, "List the kubeconfigs, and when the broker renews them", false)
 
 	flags := command.Flags()
-	flags.StringVar(&instance, "instance", "", "only those of the instance, by its ID or name")
+	flags.StringVar(&instance, "instance", "", "only those of this instance, by its ID or name")
 	flags.BoolVar(&problems, "problems", false, "only those whose latest renewal has failed")
 	completeBy(command, "instance", session.completeInstance)
 
 	return command
 }
 
-// newCredentialsRenewCommand returns the command that renews the kubeconfigs of an instance.
 func newCredentialsRenewCommand(session *session) *cobra.Command {
 	var wanted operatorapi.CredentialRenewal
 
@@ -82,7 +80,7 @@ func newCredentialsRenewCommand(session *session) *cobra.Command {
 		Use:   "renew ID_OR_NAME",
 		Short: "Renew the kubeconfigs of an instance immediately",
 		Long: "Renew the kubeconfigs of an instance immediately.\n\n" +
-			"A replica of the broker starts within seconds; 'ebctl credentials list' shows the result. The former kubeconfig stays valid until it " +
+			"A replica of the broker starts within seconds; 'ebctl credentials list' shows the result. The previous kubeconfig stays valid until it " +
 			"expires." + helpAudited,
 		Example: "  ebctl credentials renew my-runtime --dry-run\n  ebctl credentials renew my-runtime --reason 'the Reconciler has lost its database'",
 	}, func(ctx context.Context, instance target, _ []string) error {
@@ -125,7 +123,7 @@ func moment(at time.Time) string {
 	return at.UTC().Format("2006-01-02 15:04")
 }
 
-// renewalText returns when a renewal is due.
+// renewalText returns the time of the next renewal, or "now" if at is zero.
 func renewalText(at time.Time) string {
 	if at.IsZero() {
 		return "now"

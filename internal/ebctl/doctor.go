@@ -141,7 +141,7 @@ func (s *session) status(ctx context.Context, client *brokerclient.Client, servi
 
 	switch {
 	case answered(http.StatusForbidden)(err):
-		return nil // the check of the viewer role reports this error
+		return nil // the viewer role check reports this error
 	case answered(http.StatusNotFound)(err):
 		return []check{{service + " version", checkWarning, "unknown, ebctl has " + s.Version, "Update the service, which is older than ebctl."}}
 	case err != nil:

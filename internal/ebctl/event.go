@@ -18,7 +18,7 @@ import (
 const (
 	// resumeAfter is the pause before a broken stream is resumed.
 	resumeAfter = 3 * time.Second
-	// eventLimit is the default number of events that a list contains. eventPage is the number of events of one request.
+	// eventLimit is the default value of --limit. eventPage is the maximum number of events per request.
 	eventLimit = 100
 	eventPage  = 100
 )
@@ -31,14 +31,14 @@ func newEventCommand(session *session) *cobra.Command {
 	return command
 }
 
-// eventFlags contains the flags of both commands.
+// eventFlags contains the flags that 'event list' and 'event watch' share.
 type eventFlags struct {
 	params   operatorapi.ListEventsParams
 	instance string
 	after    int64
 }
 
-// add adds the flags to a command.
+// add adds the flags to a command. after is the default value of --after, and start describes it in the help text.
 func (f *eventFlags) add(session *session, command *cobra.Command, after int64, start string) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&f.params.Types, "type", "", "only these types, separated by commas, such as operation.failed,instance.deleted")
@@ -50,8 +50,8 @@ func (f *eventFlags) add(session *session, command *cobra.Command, after int64, 
 	return command
 }
 
-// client returns a client, and resolves the instance to its ID. Deleted instances also have events, so a text that matches no
-// instance is used as an ID.
+// client returns a client, and sets the instance filter to the ID of the instance that --instance names. Deleted instances also
+// have events, so a text that matches no instance is used as an ID.
 func (f *eventFlags) client(ctx context.Context, session *session) (*brokerclient.Client, error) {
 	client, err := session.client()
 	if err != nil {
@@ -161,7 +161,7 @@ func newEventWatchCommand(session *session) *cobra.Command {
 
 // watchEvents prints events until the context ends, which is not an error.
 func (s *session) watchEvents(ctx context.Context, client *brokerclient.Client, given eventFlags) error {
-	// The widths of the columns for typical values.
+	// Start with column widths that fit typical values.
 	widths := []int{8, 20, 22, 36, 14, 24} //nolint:mnd // see above
 
 	headless, after := false, given.after
@@ -201,7 +201,6 @@ func (s *session) watchEvents(ctx context.Context, client *brokerclient.Client, 
 	}
 }
 
-// eventRows returns events as a table.
 func eventRows(events []operatorapi.CloudEvent) output.Rows {
 	rows := output.Rows{
 		Head:        []string{"POSITION", "AT", "TYPE", "OBJECT", "KIND", "DETAIL", "OPERATION", "GLOBAL ACCOUNT", "ID"},
@@ -225,7 +224,7 @@ func eventRows(events []operatorapi.CloudEvent) output.Rows {
 // typePrefix is the prefix of the broker's event types in CloudEvents. Tables and flags omit it.
 const typePrefix = "io.github.environment-broker."
 
-// eventDetail returns the fields that only some types have.
+// eventDetail returns the values of the fields that only some event types have.
 func eventDetail(data operatorapi.CloudEventData) string {
 	parts := []string{data.Plan, data.Region, data.State, data.Reason, data.Component}
 	if data.BindingID != "" {

@@ -18,7 +18,7 @@ import (
 // Exit codes. Scripts depend on their values.
 const (
 	ExitOK = iota
-	// ExitError reports an error without a specific exit code.
+	// ExitError reports an error that has no exit code of its own.
 	ExitError
 	// ExitUsage reports an invalid command line, variable or configuration file.
 	ExitUsage
@@ -28,7 +28,7 @@ const (
 	ExitConflict
 	// ExitTimedOut reports that the wait timed out. The operation continues.
 	ExitTimedOut
-	// ExitOperationFailed reports that the command has waited for an operation, an orchestration or a Bundle, which has failed or was
+	// ExitOperationFailed reports that an operation, an orchestration or a Bundle for which the command waited has failed or was
 	// canceled.
 	ExitOperationFailed
 	// ExitAuditBroken reports that the chain of the audit log is broken.
@@ -46,7 +46,7 @@ func (e *usageError) Unwrap() error { return e.cause }
 // usage returns a usageError with the formatted text.
 func usage(format string, args ...any) error { return &usageError{cause: fmt.Errorf(format, args...)} }
 
-// checkReason returns an error unless an operator has given a reason for a change.
+// checkReason returns a usage error if an operator has not given a reason for a change.
 func checkReason(reason string) error {
 	if strings.TrimSpace(reason) == "" {
 		return usage("--reason is missing: state the reason for other operators")
@@ -70,8 +70,8 @@ type exit struct {
 	applies func(error) bool
 	code    int
 	hint    string
-	// lists is true if the error is about an object of the command line. The commands of listsOf, if there are any, then replace
-	// the hint.
+	// lists is true if the error concerns an object that the command line names. If listsOf returns commands, the hint then names
+	// these instead.
 	lists bool
 }
 
@@ -98,13 +98,13 @@ func exits() []exit {
 			hint: "See 'ebctl bundle list'. If that fails too, the cluster lacks the CustomResourceDefinitions: see docs/operator/bundles.md.",
 		},
 		{applies: contentStatus(http.StatusNotFound), code: ExitNotFound, hint: "See 'ebctl bundle list -o json' for the names and phases of Bundles."},
-		{applies: contentStatus(http.StatusConflict), code: ExitConflict, hint: "Uploads need a Bundle with the source upload. The content of an unpacked Bundle cannot change: create another one."},
+		{applies: contentStatus(http.StatusConflict), code: ExitConflict, hint: "Only a Bundle with the upload source accepts uploads. The content of an unpacked Bundle cannot change: create another one."},
 		{
 			applies: contentStatus(http.StatusUnauthorized, http.StatusForbidden), code: ExitError,
-			hint: "The token needs the ClusterRole bundle-reader for content, and bundle-uploader for uploads: see docs/operator/bundles.md.",
+			hint: "The token needs the bundle-reader ClusterRole for content, and bundle-uploader for uploads: see docs/operator/bundles.md.",
 		},
 		{applies: apierrors.IsAlreadyExists, code: ExitConflict, hint: "See 'ebctl bundle list', or use another name."},
-		{applies: apierrors.IsUnauthorized, code: ExitError, hint: "The API server rejects the credentials of the kubeconfig. Set another one with --kubeconfig or KUBECONFIG."},
+		{applies: apierrors.IsUnauthorized, code: ExitError, hint: "The API server rejects the credentials in the kubeconfig. Set another kubeconfig with --kubeconfig or KUBECONFIG."},
 		{applies: apierrors.IsForbidden, code: ExitError, hint: "The user of the kubeconfig lacks a role for bundles and bundledeployments of core.rukpak.io."},
 		{applies: is[*differentError], code: ExitDifferent},
 		{applies: is[*brokenError], code: ExitAuditBroken, hint: "See docs/operator/audit.md for what to do."},
@@ -185,7 +185,7 @@ func is[E error](err error) bool {
 // isInterrupted matches a canceled command (Ctrl-C). The user knows why it ended, so it needs no hint.
 func isInterrupted(err error) bool { return errors.Is(err, context.Canceled) }
 
-// answered returns a function that matches error responses with one of the statuses.
+// answered returns a function that reports whether an error is an AnswerError with one of the given statuses.
 func answered(statuses ...int) func(error) bool {
 	return func(err error) bool {
 		answer, ok := errors.AsType[*brokerclient.AnswerError](err)

@@ -2,8 +2,9 @@ package ebctl
 
 import "github.com/spf13/cobra"
 
-// listsOf returns the commands, in quotes, that list the objects on which the command works. It returns none for list commands, and
-// for commands on instances, runtimes and operations: for these, the hint of the error names the lists.
+// listsOf returns the quoted names of the commands that list the objects on which the command works. It returns nil for list
+// commands, and for commands on instances, runtimes and operations, because the hint of the error itself names the list commands
+// for these.
 func listsOf(command *cobra.Command) []string {
 	if command.Name() == listCommand {
 		return nil
@@ -26,8 +27,8 @@ func listsOf(command *cobra.Command) []string {
 	return nil
 }
 
-// knownLists returns the exceptions to the rule that the command list of a group lists the objects of the group. The keys are commands
-// and groups; nil means no lists.
+// knownLists returns the exceptions to the rule that the list command of a group lists the objects on which the group works. The
+// keys are commands and groups. Nil means that listsOf returns nothing.
 func knownLists() map[string][]string {
 	const instances = "'ebctl instance list'"
 

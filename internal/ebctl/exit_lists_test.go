@@ -60,7 +60,7 @@ func TestListsInHints(t *testing.T) {
 	}
 }
 
-// find returns the command with the path.
+// find returns the command with the given path.
 func find(t *testing.T, root *cobra.Command, path string) *cobra.Command {
 	t.Helper()
 

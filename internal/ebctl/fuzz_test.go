@@ -7,7 +7,7 @@ import (
 )
 
 // FuzzParameters checks that any accepted value of --parameters can be encoded as JSON, even after an invalid --set, and that the
-// error about an invalid value has a single line.
+// error about an invalid value is a single line.
 func FuzzParameters(f *testing.F) {
 	for _, seed := range [][2]string{
 		{`{"a":1}`, "b=2"},

@@ -44,7 +44,6 @@ func newInstanceGetCommand(session *session) *cobra.Command {
 	})
 }
 
-// instanceFields returns an instance as lines with a name and a value. Empty values are not printed.
 func instanceFields(shown operatorapi.Runtime, now time.Time) output.Fields {
 	status, last := shown.Status, shown.Status.LastOperation
 
@@ -90,7 +89,7 @@ func instanceFields(shown operatorapi.Runtime, now time.Time) output.Fields {
 // maxEvents is the number of events that the text output of an instance shows. JSON and YAML contain all events.
 const maxEvents = 10
 
-// eventFields returns a line for each of the newest events.
+// eventFields returns a line for each of the newest events, with a title on the first line.
 func eventFields(events []operatorapi.Event) output.Fields {
 	fields, title := output.Fields{}, "Events"
 
@@ -107,7 +106,7 @@ func eventFields(events []operatorapi.Event) output.Fields {
 	return fields
 }
 
-// parameterFields returns a line for each parameter, sorted by name, with the title on the first line. It returns none unless
+// parameterFields returns a line for each parameter, sorted by name, with the title on the first line. It returns no lines unless
 // parameters is a JSON object with at least one field.
 func parameterFields(title string, parameters any) output.Fields {
 	object, _ := parameters.(map[string]any)
@@ -166,8 +165,8 @@ func (s *session) finish(ctx context.Context, client *brokerclient.Client, insta
 	}}))
 }
 
-// newChangeCommand completes a command that changes an existing instance and can wait for the operation. Errors of send get the
-// prefix doing, for example "updating instance …".
+// newChangeCommand turns a command into one that changes an existing instance and can wait for the operation. Errors of send get
+// the prefix doing, for example "updating instance …".
 func (s *session) newChangeCommand(command *cobra.Command, doing string, send changer) *cobra.Command {
 	var waiting waiting
 

@@ -45,7 +45,7 @@ func newRuntimeListCommand(session *session) *cobra.Command {
 	})
 }
 
-// runtimeStates returns the accepted values of the flag --state.
+// runtimeStates returns the accepted values of the --state flag.
 func runtimeStates() []string {
 	return []string{
 		string(operatorapi.RuntimeStateProvisioning), string(operatorapi.RuntimeStateSucceeded), string(operatorapi.RuntimeStateFailed),
@@ -54,12 +54,12 @@ func runtimeStates() []string {
 	}
 }
 
-// runtimeSorts returns the values of the flag --sort.
+// runtimeSorts returns the accepted values of the --sort flag.
 func runtimeSorts() []string {
 	return []string{"newest", "oldest", "name", "-name", "plan", "-plan", "region", "-region", "account", "-account"}
 }
 
-// newRuntimesCommand returns a list command with the filters of the endpoint /runtimes. The commands for instances and runtimes
+// newRuntimesCommand returns a list command with the filters of the /runtimes endpoint. The commands for instances and runtimes
 // of the broker differ only in their tables. The Provisioner has no filters for plans and platform regions.
 func newRuntimesCommand(session *session, short string, table output.Rows, row func(operatorapi.Runtime) []string) *cobra.Command {
 	var (
@@ -95,58 +95,58 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 	}.command(session, short, true)
 
 	flags := command.Flags()
-	flags.StringVar(&filter.Account, "account", "", "only "+noun+"s of the global account")
-	flags.StringVar(&filter.Subaccount, "subaccount", "", "only "+noun+"s of the subaccount")
-	flags.Var(&state, "state", "only "+noun+"s in the state: "+strings.Join(state.values, ", "))
+	flags.StringVar(&filter.Account, "account", "", "only "+noun+"s of this global account")
+	flags.StringVar(&filter.Subaccount, "subaccount", "", "only "+noun+"s of this subaccount")
+	flags.Var(&state, "state", "only "+noun+"s in this state: "+strings.Join(state.values, ", "))
 	complete(command, "state", state.values...)
 
 	if session.provisioner {
 		flags.StringVar(&filter.Name, "shoot", "", "only the runtime whose Shoot has exactly this name")
-		flags.StringVar(&filter.Region, "region", "", "only runtimes in the provider's region")
+		flags.StringVar(&filter.Region, "region", "", "only runtimes in this region of the provider")
 
 		return command
 	}
 
 	flags.BoolVar(&filter.Leftovers, "leftovers", false,
-		"list leftovers instead: deleted instances, and former runtimes of suspended ones, with steps that were not completed; cannot be combined with --state")
+		"list leftovers instead: deleted instances, and deleted runtimes of suspended ones, whose deletion could not complete all steps; cannot be combined with --state")
 	flags.StringVar(&filter.Name, "name", "", "only instances with exactly this name")
 	flags.StringVar(&filter.Search, "search", "",
-		"only instances whose name begins with the text, in upper or lower case, or whose ID, Shoot, runtime, account or subaccount is the text")
-	flags.BoolVar(&filter.Anywhere, "anywhere", false, "with --search: find the text anywhere in names and IDs, which takes longer, the more instances there are")
+		"only instances whose name begins with this text, in upper or lower case, or whose ID, Shoot, runtime, account or subaccount is this text")
+	flags.BoolVar(&filter.Anywhere, "anywhere", false, "with --search: find the text anywhere in names and IDs; the more instances there are, the longer this takes")
 	flags.StringVar((*string)(&filter.Sort), "sort", "",
 		"the order: newest (the default), oldest, name, plan, region or account; -name, -plan, -region and -account sort in descending order")
 	complete(command, "sort", runtimeSorts()...)
 	flags.StringVar(&filter.Region, "region", "", "only instances whose provider region or platform region has this name")
-	flags.StringVar(&filter.Platform, "platform", "", "only instances that the platform owns")
+	flags.StringVar(&filter.Platform, "platform", "", "only instances that this platform owns")
 	flags.StringVar(&filter.Labels, "label", "", "only instances with these labels: NAME or NAME=VALUE, separated by commas")
 	flags.BoolVar(&filter.Protected, "protected", false, "only instances with deletion protection")
 	addColumnFlags(flags, &filter)
-	flags.StringVar(&filter.Plan, "plan", "", "only instances of the plan, by its name or ID")
+	flags.StringVar(&filter.Plan, "plan", "", "only instances of this plan, by its name or ID")
 	completeBy(command, "plan", session.completePlan)
 
 	return command
 }
 
-// addColumnFlags adds the filters by columns that only the broker has.
+// addColumnFlags adds the flags that filter by a column. Only the broker supports these filters.
 func addColumnFlags(flags *pflag.FlagSet, filter *operatorapi.ListRuntimesParams) {
-	flags.StringVar(&filter.Provider, "provider", "", "only instances at the cloud provider")
+	flags.StringVar(&filter.Provider, "provider", "", "only instances at this cloud provider")
 	flags.StringVar(&filter.Shoot, "shoot", "", "only the instance with this Shoot")
 	flags.StringVar(&filter.Runtime, "runtime", "", "only the instance with this runtime ID")
 	flags.StringVar(&filter.SubscriptionAccount, "subscription-account", "",
-		"only instances that the global account ordered and that were then moved to another account")
-	flags.StringVar(&filter.SharedWith, "shared-with", "", "only instances that the platform can use without owning them")
-	flags.StringVar(&filter.MaintenanceVersion, "maintenance-version", "", "only instances with this version of their plan")
-	flags.StringVar(&filter.Kind, "kind", "", "only instances whose newest operation has the kind; cannot be combined with --state")
+		"only instances that this global account ordered and that were later moved to another account")
+	flags.StringVar(&filter.SharedWith, "shared-with", "", "only instances that this platform can use without owning them")
+	flags.StringVar(&filter.MaintenanceVersion, "maintenance-version", "", "only instances with this maintenance version of their plan")
+	flags.StringVar(&filter.Kind, "kind", "", "only instances whose newest operation has this kind; cannot be combined with --state")
 	flags.StringVar(&filter.Operation, "operation", "", "only the instance whose newest operation has this ID")
-	flags.StringVar((*string)(&filter.OperationState), "operation-state", "", "only instances whose newest operation has the state; "+
+	flags.StringVar((*string)(&filter.OperationState), "operation-state", "", "only instances whose newest operation has this state; "+
 		"cannot be combined with --state")
-	flags.StringVar(&filter.Problem, "problem", "", "only instances whose newest operation has a problem with this text, or with this reason or component")
+	flags.StringVar(&filter.Problem, "problem", "", "only instances whose newest operation has a problem with this reason or component, or with this text in its message")
 	flags.StringVar(&filter.Service, "service", "", "only instances of the service with this ID")
 	flags.StringVar(&filter.DashboardURL, "dashboard-url", "", "only instances with exactly this dashboard URL")
-	flags.BoolVar(&filter.Suspended, "suspended", false, "only instances without a runtime, also while it is being recreated")
+	flags.BoolVar(&filter.Suspended, "suspended", false, "only instances whose runtime was removed, even if it is being created again")
 	flags.StringVar(&filter.KubernetesVersion, "kubernetes-version", "",
-		"only instances for which the broker ordered this version last: 1.34 selects 1.34 and 1.34.2; cannot be combined with --total")
-	flags.StringVar(&filter.KymaVersion, "kyma-version", "", "only instances for which the broker ordered this version of Kyma last; "+
+		"only instances for which the broker last ordered this version: 1.34 selects 1.34 and 1.34.2; cannot be combined with --total")
+	flags.StringVar(&filter.KymaVersion, "kyma-version", "", "only instances for which the broker last ordered this version of Kyma; "+
 		"cannot be combined with --total")
 	flags.StringVar(&filter.UpdatedSince, "updated-since", "", "only instances that changed, or whose newest operation changed, at or after this time")
 	flags.StringVar(&filter.UpdatedBefore, "updated-before", "", "only instances that last changed, and whose newest operation last changed, before this time")

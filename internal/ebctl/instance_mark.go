@@ -25,7 +25,6 @@ func newInstanceProtectCommand(session *session) *cobra.Command {
 	})
 }
 
-// newInstanceUnprotectCommand returns the command that lifts the deletion protection.
 func newInstanceUnprotectCommand(session *session) *cobra.Command {
 	return newProtectionCommand(session, (*brokerclient.Client).UnprotectInstance, cobra.Command{
 		Use:   "unprotect ID_OR_NAME",
@@ -35,7 +34,7 @@ func newInstanceUnprotectCommand(session *session) *cobra.Command {
 	})
 }
 
-// newProtectionCommand completes a command that changes the deletion protection.
+// newProtectionCommand turns a command into one that changes the deletion protection of an instance.
 func newProtectionCommand(session *session,
 	send func(client *brokerclient.Client, ctx context.Context, instanceID string, body operatorapi.Justification) (operatorapi.InstanceProtection, error),
 	command cobra.Command,
@@ -131,7 +130,7 @@ func newInstanceUpgradeTimeCommand(session *session) *cobra.Command {
 	return command
 }
 
-// readLabels parses the arguments NAME=VALUE and NAME-.
+// readLabels parses arguments of the forms NAME=VALUE and NAME-.
 func readLabels(args []string) (operatorapi.LabelChange, error) {
 	change := operatorapi.LabelChange{Set: map[string]string{}}
 

@@ -60,7 +60,7 @@ func newJobRunCommand(session *session) *cobra.Command {
 		Use:   "run JOB",
 		Short: "Run a job now, or show what it would do",
 		Long: "Run a job now, or show what it would do.\n\n" +
-			"If more items are due than the limit of the job, the run changes nothing: look at them with --dry-run, then confirm their number with " +
+			"If more items are due than the limit of the job allows, the run changes nothing: list them with --dry-run, then confirm their number with " +
 			"--confirm." + helpAudited,
 		Example: "  ebctl job run expiry --dry-run\n" +
 			"  ebctl job run expiry --confirm 312 --reason \"the trials of the summit\"",
@@ -110,7 +110,7 @@ func newJobRunCommand(session *session) *cobra.Command {
 		},
 	}
 
-	command.Flags().BoolVar(&order.DryRun, "dry-run", false, "only show the due items, and which belong to protected instances")
+	command.Flags().BoolVar(&order.DryRun, "dry-run", false, "only show the due items, and which of them belong to protected instances")
 	command.Flags().IntVar(&order.Confirm, "confirm", 0, "how many items the run may change, if more than the limit of the job are due")
 	command.Flags().StringVar(&order.Reason, "reason", "", "the reason, for the timelines, the audit log and the log; required without --dry-run")
 
@@ -142,8 +142,8 @@ func resultText(items string, run operatorapi.JobRun) string {
 	return text
 }
 
-// idsText returns the prefix and the IDs, or an empty string without IDs. all is the total number of IDs, of which the response
-// contains only the first ones.
+// idsText returns the prefix and the IDs, or an empty string if ids is empty. all is the total number of IDs, of which the
+// response contains only the first ones.
 func idsText(prefix string, ids []string, all int) string {
 	if len(ids) == 0 {
 		return ""

@@ -36,7 +36,7 @@ func newInstanceKubeconfigCommand(session *session) *cobra.Command {
 	return command
 }
 
-// addOutputFile adds the flag --output-file.
+// addOutputFile adds the --output-file flag for a kubeconfig.
 func addOutputFile(command *cobra.Command, file *string) {
 	command.Flags().StringVar(file, "output-file", "", "write the kubeconfig to this file, readable only by its owner")
 }

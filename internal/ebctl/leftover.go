@@ -19,8 +19,8 @@ func newLeftoverCommand(session *session) *cobra.Command {
 		newLeftoverCleanupCommand(session),
 		newLeftoverConfirmCommand(session),
 	)
-	command.Long = command.Short + ".\n\nIf a deletion cannot complete a step, such as the removal of an instance from another system, it continues, and the " +
-		"instance is gone for its users. The broker runs such steps again once a day. 'ebctl instance list --leftovers' lists what is left."
+	command.Long = command.Short + ".\n\nIf a deletion cannot complete a step, such as the removal of an instance from another system, it continues without it, and the " +
+		"instance no longer exists for its users. The broker runs such steps again once a day. 'ebctl instance list --leftovers' lists what is left."
 
 	return command
 }
@@ -36,7 +36,7 @@ func newLeftoverCleanupCommand(session *session) *cobra.Command {
 		Short: "Repeat the steps that were not completed, by default those of all leftovers",
 		Long: "Repeat the steps that were not completed, by default those of all leftovers.\n\n" +
 			"Each leftover gets an operation of kind cleanup, which runs only these steps. A leftover whose cleanup is already running gets no second one. " +
-			"The broker does the same once a day." + helpAudited,
+			"The broker also starts such cleanups once a day." + helpAudited,
 		Example: "  ebctl leftover cleanup --dry-run\n" +
 			"  ebctl leftover cleanup --reason \"EDP is back\"",
 		Args: cobra.ArbitraryArgs,
@@ -74,7 +74,7 @@ func newLeftoverCleanupCommand(session *session) *cobra.Command {
 	return command
 }
 
-// cleanUp starts a cleanup for each leftover and prints them. It stops at the first error.
+// cleanUp starts a cleanup for each leftover and prints the started operations. It stops at the first error.
 func (s *session) cleanUp(ctx context.Context, client *brokerclient.Client, leftovers []operatorapi.Runtime, reason string) error {
 	started := operatorapi.OperationList{Data: []operatorapi.Operation{}}
 	table := output.Rows{Head: []string{"OPERATION", headInstance, "STEPS"}, None: "There is nothing to clean up.", IDs: []string{}}
@@ -94,7 +94,8 @@ func (s *session) cleanUp(ctx context.Context, client *brokerclient.Client, left
 	return s.print(started, table)
 }
 
-// newLeftoverConfirmCommand returns the command that ends a leftover after an operator has confirmed that nothing is left.
+// newLeftoverConfirmCommand returns the command with which an operator confirms that nothing is left. The broker then removes the
+// leftover from the list.
 func newLeftoverConfirmCommand(session *session) *cobra.Command {
 	var reason string
 
@@ -200,7 +201,7 @@ func (s *session) leftoverTable() (output.Rows, func(operatorapi.Runtime) []stri
 	}
 }
 
-// objectsText returns the objects as one text.
+// objectsText returns the system, kind and name of each object, separated by commas.
 func objectsText(objects []operatorapi.OutsideObject) string {
 	texts := make([]string, 0, len(objects))
 	for _, object := range objects {

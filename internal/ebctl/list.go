@@ -40,14 +40,14 @@ type lister[L, E any] struct {
 	// keep returns a function that selects entries on the client, for filters that the API does not support. If it returns nil, all
 	// entries are listed.
 	keep func() func(E) bool
-	// id returns the ID of an entry, for the output format name.
+	// id returns the ID of an entry, for -o name.
 	id func(entry E) string
 	// table is the table without its rows; row returns the cells of an entry.
 	table output.Rows
 	row   func(entry E) []string
-	// columns are the fields of an entry in the output format csv, as paths in its JSON form.
+	// columns are the columns of -o csv: paths of fields in the JSON form of an entry.
 	columns []string
-	// layout replaces table and row if flags select another table. It may be nil, and it may return false.
+	// layout replaces table and row if it returns true, because flags select another table. It may be nil.
 	layout func() (output.Rows, func(entry E) []string, bool)
 }
 
@@ -67,7 +67,7 @@ type listFlags struct {
 	sortBy                       string
 }
 
-// command returns the list command. If withTotal is true, it has the flag --total, which not every list supports.
+// command returns the list command. If withTotal is true, it has the --total flag, which not every list supports.
 func (l lister[L, E]) command(session *session, short string, withTotal bool) *cobra.Command {
 	var given listFlags
 
@@ -143,7 +143,7 @@ func (f listFlags) check(format output.Format) error {
 	}
 }
 
-// rows returns the entries as a table.
+// rows returns the entries as a table, with the layout that the flags select.
 func (l lister[L, E]) rows(entries []E, noHeaders bool) output.Rows {
 	rows := l.table
 
@@ -163,7 +163,7 @@ func (l lister[L, E]) rows(entries []E, noHeaders bool) output.Rows {
 	return rows
 }
 
-// open returns a client of the session's service after calling prepare.
+// open calls prepare and returns a client for the session's service.
 func (l lister[L, E]) open(ctx context.Context, session *session) (*brokerclient.Client, error) {
 	client, err := session.client()
 	if err == nil && l.prepare != nil {

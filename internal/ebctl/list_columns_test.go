@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// TestColumnsExist checks that each column of the format csv is a field of the operator API: others would be empty for ever.
+// TestColumnsExist checks that each column of the CSV format is a field of the operator API. Any other column would always be
+// empty.
 func TestColumnsExist(t *testing.T) {
 	t.Parallel()
 

@@ -10,7 +10,7 @@ import (
 )
 
 // streams reports whether the list is written page by page. Sorting and counting need the whole list. A single page needs no
-// stream, except in the format CSV, which only streams support.
+// stream, except in the CSV format, which only streams support.
 func (f listFlags) streams(format output.Format) bool {
 	if !format.Streams() || f.sortBy != "" || f.total {
 		return false
@@ -72,7 +72,7 @@ func noteMore(session *session, page *operatorapi.Page) {
 	}
 }
 
-// runtimeColumns returns the columns of instances and runtimes in CSV output.
+// runtimeColumns returns the CSV columns of instances and runtimes.
 func runtimeColumns() []string {
 	return []string{
 		"instanceID", "name", "servicePlanName", "servicePlanID", "provider", "region", "subAccountRegion", "platform", "globalAccountID", "subAccountID",
@@ -83,7 +83,7 @@ func runtimeColumns() []string {
 	}
 }
 
-// operationColumns returns the columns of operations in CSV output.
+// operationColumns returns the CSV columns of operations.
 func operationColumns() []string {
 	return []string{
 		"operationID", "instanceID", "instanceName", "bindingID", "kind", "state", "stage", "step", "createdAt", "startedAt", "finishedAt", "updatedAt",
@@ -91,7 +91,7 @@ func operationColumns() []string {
 	}
 }
 
-// orchestrationColumns returns the columns of orchestrations in CSV output.
+// orchestrationColumns returns the CSV columns of orchestrations.
 func orchestrationColumns() []string {
 	return []string{
 		"orchestrationID", "type", "state", "description", "percent", "wave", "createdAt", "updatedAt", "appliedAt", "orderedBy", "appliedBy",
@@ -99,7 +99,7 @@ func orchestrationColumns() []string {
 	}
 }
 
-// targetColumns returns the columns of the targets of an orchestration in CSV output.
+// targetColumns returns the CSV columns of the targets of an orchestration.
 func targetColumns() []string {
 	return []string{
 		"orchestrationID", "operationID", "instanceID", "state", "wave", "description", "servicePlanName", "shootName", "runtimeID", "globalAccountID",
@@ -107,14 +107,14 @@ func targetColumns() []string {
 	}
 }
 
-// auditColumns returns the columns of the audit log in CSV output.
+// auditColumns returns the CSV columns of the audit log.
 func auditColumns() []string {
 	return []string{
 		"at", "action", "status", "code", "instanceID", "operationID", "bindingID", "accountID", "by.user", "by.originator", "by.address", "reason", "before", "after", "id",
 	}
 }
 
-// credentialColumns returns the columns of credentials in CSV output.
+// credentialColumns returns the CSV columns of credentials.
 func credentialColumns() []string {
 	return []string{"instanceID", "name", "system", "issuedAt", "validUntil", "renewAt", "problem", "obstacle"}
 }

@@ -56,7 +56,8 @@ func newLoginCommand(session *session) *cobra.Command {
 	return command
 }
 
-// login prompts for the password if it and the token are missing, checks the credentials, and stores and selects the context.
+// login prompts for the password if neither a password nor a token is given, checks the credentials, and stores and selects the
+// context.
 func (s *session) login(ctx context.Context, name string) error {
 	wanted := s.sources().given()
 
@@ -262,7 +263,7 @@ func newContextChangeCommand(session *session, verb, short string, apply func(c 
 	}
 }
 
-// completeContext returns the names of the contexts for shell completion.
+// completeContext returns the context names for shell completion.
 func (s *session) completeContext(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	stored, err := s.sources().configuration()
 	if err != nil || len(args) > 0 {

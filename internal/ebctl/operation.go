@@ -43,7 +43,6 @@ func newOperationGetCommand(session *session) *cobra.Command {
 	return command
 }
 
-// operationText returns an operation as lines with a name and a value. Empty values are not printed.
 func (s *session) operationText(operation operatorapi.Operation) output.Text {
 	fields := output.Fields{
 		{Name: "Operation", Value: operation.ID},
@@ -87,7 +86,7 @@ func instanceText(operation operatorapi.Operation) string {
 	return fmt.Sprintf("%s (%s)", operation.InstanceName, operation.InstanceID)
 }
 
-// newOperationExplainCommand returns the command that prints the Explanation of an operation. It sends one request.
+// newOperationExplainCommand returns the command that prints the explain.Explanation of an operation.
 func newOperationExplainCommand(session *session) *cobra.Command {
 	return &cobra.Command{
 		Use:               "explain ID_OR_NAME",
@@ -140,7 +139,7 @@ type intervention struct {
 	verb, doing string
 	// send is the client method that sends the intervention. It returns the changed operation or, for a retry, the new operation.
 	send func(*brokerclient.Client, context.Context, string, operatorapi.Intervention) (operatorapi.Operation, error)
-	// goal is a final state with which --wait succeeds. It also succeeds if the operation does.
+	// goal is a final state with which --wait succeeds, in addition to the succeeded state.
 	goal    operatorapi.OperationState
 	waiting waiting
 	bulk    bulkFlags
@@ -197,7 +196,8 @@ func newOperationSkipCommand(session *session) *cobra.Command {
 	return addYes(session, command)
 }
 
-// newInterventionCommand completes the command of an intervention with the flags that all interventions have.
+// newInterventionCommand turns a command into one that sends an intervention, with the arguments, help texts and flags that all
+// interventions share.
 func newInterventionCommand(session *session, intervention *intervention, command cobra.Command) *cobra.Command {
 	command.Use = intervention.verb + " ID_OR_NAME | --selector SELECTOR"
 	command.Long = session.text(command.Long) + session.helpSelector()

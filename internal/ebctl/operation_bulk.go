@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// bulkSeed makes the condition percentage select the same instances each time, so that a dry run shows the effect of the real
+	// bulkSeed makes the percentage condition select the same instances each time, so that a dry run shows the effect of the real
 	// run.
 	bulkSeed = "ebctl"
-	// bulkPage is the largest page of the operator API.
+	// bulkPage is the maximum page size of the operator API.
 	bulkPage = 100
 	// maxConcurrency is the maximum number of interventions that are sent at the same time.
 	maxConcurrency = 50
 )
 
-// helpSelector explains --selector.
+// helpSelector returns the paragraph about --selector in the help texts of interventions.
 func (s *session) helpSelector() string {
 	conditions := strings.Join(fleet.Conditions(), ", ")
 	if s.provisioner {
@@ -55,7 +55,7 @@ func (f *bulkFlags) add(session *session, command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringArrayVar(&f.selectors, "selector", nil, session.text("the instances, such as plan=aws,region=^eu-,state=failed, or all; repeatable"))
 	flags.StringArrayVar(&f.excluded, "exclude", nil, session.text("a selector of instances to leave out; repeatable"))
-	flags.StringVar(&f.kind, "kind", "", "with --selector, only operations of the kind: "+strings.Join(session.operationKinds(), ", "))
+	flags.StringVar(&f.kind, "kind", "", "with --selector, only operations of this kind: "+strings.Join(session.operationKinds(), ", "))
 	flags.BoolVar(&f.dryRun, "dry-run", false, "with --selector, only list the operations")
 	flags.IntVar(&f.concurrency, "concurrency", standard, "with --selector, how many requests are sent at the same time")
 	complete(command, "kind", session.operationKinds()...)
@@ -74,7 +74,7 @@ func (f *bulkFlags) wanted(args []string, one waiting) (bool, error) {
 	case one.wanted:
 		return false, usage("--selector and --wait cannot be combined: see 'ebctl operation list'")
 	case f.concurrency < 1 || f.concurrency > maxConcurrency:
-		return false, usage("--concurrency must be a number from 1 to %d", maxConcurrency)
+		return false, usage("--concurrency must be between 1 and %d", maxConcurrency)
 	default:
 		return true, nil
 	}
@@ -106,7 +106,7 @@ func (f *bulkFlags) targets(provisioner bool) (targets fleet.Targets, err error)
 	return targets, err
 }
 
-// Results of an intervention in one of many operations.
+// Results for each operation of an intervention in many operations.
 const (
 	bulkPlanned  = "planned"
 	bulkAccepted = "accepted"
@@ -136,7 +136,8 @@ type bulkResult struct {
 	Data   []bulkEntry `json:"data"`
 }
 
-// bulkError reports that some of many interventions failed, or were not sent because of the cause.
+// bulkError reports that some of many interventions failed, or were not sent. cause is the error that prevented further
+// interventions, or nil.
 type bulkError struct {
 	doing           string
 	failed, notSent int
@@ -144,7 +145,7 @@ type bulkError struct {
 	cause           error
 }
 
-// Error returns the numbers and the cause.
+// Error returns the numbers of interventions that failed and that were not sent, and the cause.
 func (e *bulkError) Error() string {
 	text := fmt.Sprintf("%s %s: %d failed", e.doing, english.Plural(e.count, "operation", ""), e.failed)
 	if e.notSent > 0 {
@@ -233,7 +234,7 @@ func (s *session) selectOperations(ctx context.Context, client *brokerclient.Cli
 		entries  = []bulkEntry{}
 	)
 
-	if len(targets.Include) == 1 { // the service lists fewer instances, and rejects an unknown plan
+	if len(targets.Include) == 1 { // filter in the service, which then lists fewer instances and rejects an unknown plan
 		only := targets.Include[0]
 		filter.Plan, filter.Labels, filter.State = only.PlanName, only.Labels, operatorapi.RuntimeState(only.State)
 		filter.KubernetesVersion, filter.KymaVersion = only.KubernetesVersion, only.KymaVersion
@@ -267,7 +268,7 @@ func (s *session) selectOperations(ctx context.Context, client *brokerclient.Cli
 	return entries, nil
 }
 
-// candidateOf returns the fields of the runtime that selectors match.
+// candidateOf returns the fields of a runtime with which selectors are compared.
 func candidateOf(runtime operatorapi.Runtime) fleet.Candidate {
 	return fleet.Candidate{
 		GlobalAccount: runtime.GlobalAccountID, SubAccount: runtime.SubAccountID, Region: runtime.Region, RuntimeID: runtime.RuntimeID,
@@ -276,8 +277,8 @@ func candidateOf(runtime operatorapi.Runtime) fleet.Candidate {
 	}
 }
 
-// applies reports whether the state of the operation allows the intervention. An operation at a different step than the
-// intervention does not.
+// applies reports whether the state of the operation allows the intervention. If the intervention names a step, the operation
+// must be at this step.
 func (i intervention) applies(operation operatorapi.Operation) bool {
 	states := map[string][]operatorapi.OperationState{
 		"cancel": {operatorapi.OperationStatePending, operatorapi.OperationStateInProgress},
@@ -318,7 +319,7 @@ func sendAll(ctx context.Context, client *brokerclient.Client, entries []bulkEnt
 			entries[i].Result, entries[i].Error = bulkFailed, err.Error()
 
 			if !is[*brokerclient.UnreachableError](err) && !answered(http.StatusUnauthorized, http.StatusForbidden)(err) && ctx.Err() == nil {
-				err = nil // it concerns only this operation
+				err = nil // the error concerns only this operation
 			}
 
 			return err

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// operationStates returns the accepted values of the flag --state.
+// operationStates returns the accepted values of the --state flag.
 func operationStates() []string {
 	return []string{
 		string(process.Pending), string(process.InProgress), string(process.Canceling),
@@ -24,7 +24,7 @@ func operationStates() []string {
 	}
 }
 
-// operationKinds returns the suggested values of the flag --kind. The flag accepts other values too, because later versions of
+// operationKinds returns the suggested values of the --kind flag. The flag accepts other values too, because later versions of
 // the service may have more kinds.
 func (s *session) operationKinds() []string {
 	if s.provisioner {
@@ -39,7 +39,7 @@ func (s *session) operationKinds() []string {
 }
 
 // newOperationListCommand returns the command that lists operations of all instances, or of all runtimes of the Provisioner, with
-// the filters of the endpoint /operations.
+// the filters of the /operations endpoint.
 func newOperationListCommand(session *session) *cobra.Command {
 	var (
 		filter   operatorapi.ListOperationsParams
@@ -95,9 +95,9 @@ func newOperationListCommand(session *session) *cobra.Command {
 	}.command(session, "List operations, newest first", true)
 
 	flags := command.Flags()
-	flags.StringVar(&instance, session.noun(), "", "only operations of the "+session.noun()+", by its ID or name")
-	flags.StringVar(&filter.Kind, "kind", "", "only operations of the kind: "+strings.Join(session.operationKinds(), ", "))
-	flags.Var(&state, "state", "only operations in the state: "+strings.Join(state.values, ", "))
+	flags.StringVar(&instance, session.noun(), "", "only operations of this "+session.noun()+", by its ID or name")
+	flags.StringVar(&filter.Kind, "kind", "", "only operations of this kind: "+strings.Join(session.operationKinds(), ", "))
+	flags.Var(&state, "state", "only operations in this state: "+strings.Join(state.values, ", "))
 	flags.BoolVar(&stuck, "stuck", false,
 		"only operations in progress that are delayed by an error, that no worker claims, or that started at least an hour ago")
 	complete(command, "state", state.values...)
@@ -105,14 +105,14 @@ func newOperationListCommand(session *session) *cobra.Command {
 	completeBy(command, session.noun(), session.completeInstance)
 
 	if session.provisioner {
-		flags.StringVar(&filter.Account, "account", "", "only operations on runtimes of the account")
-		flags.StringVar(&filter.Region, "region", "", "only operations on runtimes in the provider's region")
+		flags.StringVar(&filter.Account, "account", "", "only operations on runtimes of this account")
+		flags.StringVar(&filter.Region, "region", "", "only operations on runtimes in this region of the provider")
 	}
 
 	return command
 }
 
-// withPercent returns a state with the percentage of the work that is done, unless it is 0.
+// withPercent appends the completed percentage to a state, unless the percentage is 0.
 func withPercent(state string, percent int) string {
 	if percent == 0 {
 		return state

@@ -20,7 +20,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi/timetext"
 )
 
-// newOrchestrationCommand returns the group of commands that upgrade many instances.
 func newOrchestrationCommand(session *session) *cobra.Command {
 	return group("orchestration", "Upgrade many instances",
 		newOrchestrationStartCommand(session),
@@ -36,7 +35,7 @@ func newOrchestrationCommand(session *session) *cobra.Command {
 	)
 }
 
-// orchestrationStates returns the suggested values of the flag --state.
+// orchestrationStates returns the suggested values of the --state flag for orchestrations.
 func orchestrationStates() []string {
 	return []string{
 		string(environment.OrchestrationPlanned), string(environment.OrchestrationExpired), string(environment.OrchestrationPending), string(environment.OrchestrationInProgress), string(environment.OrchestrationRetrying),
@@ -45,7 +44,7 @@ func orchestrationStates() []string {
 	}
 }
 
-// targetStates returns the suggested values of the flag --state of targets, in the order in which they are shown.
+// targetStates returns the suggested values of the --state flag for targets, in the order in which they are shown.
 func targetStates() []string {
 	return []string{"succeeded", "failed", "canceled", "canceling", "in progress", "retrying", "pending", "left out"}
 }
@@ -83,7 +82,8 @@ func newOrchestrationListCommand(session *session) *cobra.Command {
 	return command
 }
 
-// orchestrationLister lists the orchestrations in the states.
+// orchestrationLister lists the orchestrations in the states that *state contains, separated by commas. An empty text selects
+// all.
 func orchestrationLister(session *session, state *string) lister[operatorapi.OrchestrationList, operatorapi.Orchestration] {
 	return lister[operatorapi.OrchestrationList, operatorapi.Orchestration]{
 		entries: "orchestrations",
@@ -166,7 +166,8 @@ func newOrchestrationTargetsCommand(session *session) *cobra.Command {
 	return command
 }
 
-// onOrchestration completes a command whose first argument is the ID of an orchestration.
+// onOrchestration sets the arguments, the shell completion and the run function of a command whose first argument is the ID of an
+// orchestration.
 func (s *session) onOrchestration(command *cobra.Command, args cobra.PositionalArgs,
 	run func(ctx context.Context, client *brokerclient.Client, id string, args []string) error,
 ) *cobra.Command {
@@ -243,7 +244,6 @@ func (s *session) printOrchestration(ctx context.Context, client *brokerclient.C
 	return s.print(found, orchestrationText(found, s.Clock.Now()))
 }
 
-// orchestrationText returns an orchestration as lines with a name and a value.
 func orchestrationText(shown operatorapi.Orchestration, now time.Time) output.Text {
 	fields := output.Fields{
 		{Name: "Orchestration", Value: shown.OrchestrationID},
@@ -296,7 +296,7 @@ func number(value int) string {
 	return strconv.Itoa(value)
 }
 
-// waveText returns the targets of a wave, and the soak time after it.
+// waveText returns the numbers of targets of a wave by state, and the soak time after it.
 func waveText(shown operatorapi.Orchestration, wave operatorapi.OrchestrationWave) string {
 	text := statsText(wave.OperationStats)
 	if wave.Percent > 0 {
@@ -328,7 +328,7 @@ func gateText(gate fleet.FailureGate) string {
 	return strings.Join(limits, " or ")
 }
 
-// statsText returns the numbers of targets in each state, such as "2 succeeded, 1 failed".
+// statsText returns the number of targets in each state, such as "2 succeeded, 1 failed".
 func statsText(stats map[string]int) string {
 	var parts []string
 
@@ -345,7 +345,7 @@ func newOrchestrationCancelCommand(session *session) *cobra.Command {
 	return addYes(session, session.onOrchestration(&cobra.Command{
 		Use:   "cancel ORCHESTRATION",
 		Short: "Cancel an orchestration",
-		Long: "Cancel an orchestration: no more of its upgrades start. Those in progress run to completion.\n\n" +
+		Long: "Cancel an orchestration: no further upgrades start. Those in progress run to completion.\n\n" +
 			"The command needs the operator role. The audit log records your name.",
 	}, arguments("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
 		if err := session.confirm(ctx, "Cancel orchestration %s?", id); err != nil {
@@ -360,7 +360,6 @@ func newOrchestrationCancelCommand(session *session) *cobra.Command {
 	}))
 }
 
-// newOrchestrationRetryCommand returns the command that retries failed upgrades.
 func newOrchestrationRetryCommand(session *session) *cobra.Command {
 	var immediate bool
 

@@ -35,7 +35,7 @@ func newOrchestrationPauseCommand(session *session) *cobra.Command {
 	return session.changeOrchestration(&cobra.Command{
 		Use:   "pause ORCHESTRATION",
 		Short: "Pause an orchestration until it is resumed",
-		Long: "Pause an orchestration until it is resumed: no more of its upgrades start. Those in progress run to completion.\n\n" +
+		Long: "Pause an orchestration until it is resumed: no further upgrades start. Those in progress run to completion.\n\n" +
 			"The command needs the operator role. The audit log records your name.",
 	}, "pausing", (*brokerclient.Client).PauseOrchestration)
 }
@@ -49,7 +49,8 @@ func newOrchestrationResumeCommand(session *session) *cobra.Command {
 	}, "resuming", (*brokerclient.Client).ResumeOrchestration)
 }
 
-// changeOrchestration completes a command that changes an orchestration and prints it.
+// changeOrchestration turns a command into one that changes an orchestration and then prints it. Errors of change get the prefix
+// doing.
 func (s *session) changeOrchestration(command *cobra.Command, doing string,
 	change func(*brokerclient.Client, context.Context, string) (operatorapi.AcceptedOrchestration, error),
 ) *cobra.Command {

@@ -17,7 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// orchestrationFlags contains the flags of an order. They override the fields of the file.
+// orchestrationFlags contains the flags that describe an order. file is the value of --parameters; the other flags override its
+// fields.
 type orchestrationFlags struct {
 	file, schedule, version, fromVersion          string
 	target                                        fleet.Target
@@ -31,11 +32,10 @@ type orchestrationFlags struct {
 }
 
 // helpSelection explains the flags that select instances.
-const helpSelection = "The flags --account, --subaccount, --region, --plan, --state, --from-version and --label select the instances that match all of them, " +
-	"and --percentage a part of these; --instance and --runtime add instances. " +
+const helpSelection = "The --account, --subaccount, --region, --plan, --state, --from-version and --label flags select the instances that match all of them, " +
+	"and --percentage selects a part of these. --instance and --runtime add instances. " +
 	"--parameters reads the whole order, with all fields of the operator API, and flags override its fields. "
 
-// newOrchestrationStartCommand returns the command that orders an orchestration.
 func newOrchestrationStartCommand(session *session) *cobra.Command {
 	return group("start", "Upgrade Kyma or the clusters of many instances",
 		newOrchestrationStartOneCommand(session, "kyma", "Kyma", (*brokerclient.Client).OrchestrateKyma),
@@ -89,19 +89,18 @@ func newOrchestrationStartOneCommand(session *session, use, what string,
 	return command
 }
 
-// add adds the flags to the command.
 func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 
 	flags.StringVar(&f.file, "parameters", "", "the order as a JSON or YAML object, @FILE, or @- for standard input")
 	flags.BoolVar(&f.all, "all", false, "all instances")
-	flags.StringVar(&f.target.GlobalAccount, "account", "", "instances of the global accounts that match the regular expression")
-	flags.StringVar(&f.target.SubAccount, "subaccount", "", "instances of the subaccounts that match the regular expression")
-	flags.StringVar(&f.target.Region, "region", "", "instances in the provider's regions that match the regular expression")
-	flags.StringVar(&f.target.PlanName, "plan", "", "instances of the plan")
-	flags.StringVar(&f.target.State, "state", "", "instances whose runtimes are in the state: "+strings.Join(fleet.RuntimeStates(), ", "))
-	flags.StringVar(&f.fromVersion, "from-version", "", "instances with the version, as the broker ordered it last; 1.34 includes 1.34.2")
-	flags.StringVar(&f.target.Labels, "label", "", "instances with all the labels, such as ring=canary,team")
+	flags.StringVar(&f.target.GlobalAccount, "account", "", "instances of global accounts that match this regular expression")
+	flags.StringVar(&f.target.SubAccount, "subaccount", "", "instances of subaccounts that match this regular expression")
+	flags.StringVar(&f.target.Region, "region", "", "instances in regions of the provider that match this regular expression")
+	flags.StringVar(&f.target.PlanName, "plan", "", "instances of this plan")
+	flags.StringVar(&f.target.State, "state", "", "instances whose runtimes are in this state: "+strings.Join(fleet.RuntimeStates(), ", "))
+	flags.StringVar(&f.fromVersion, "from-version", "", "instances for which the broker last ordered this version; 1.34 includes 1.34.2")
+	flags.StringVar(&f.target.Labels, "label", "", "instances with all these labels, such as ring=canary,team")
 	flags.IntVar(&f.target.Percentage, "percentage", 0, "this percentage of the instances that the other flags select, at random")
 	flags.StringSliceVar(&f.runtimes, "runtime", nil, "instances with these runtime IDs; repeatable")
 	flags.StringSliceVar(&f.instances, "instance", nil, "instances with these IDs; repeatable")
@@ -111,10 +110,10 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags.IntVar(&f.workersPerProvider, "workers-per-provider", 0, "how many at each cloud provider (default no limit)")
 	flags.StringVar(&f.schedule, "at", "", "the earliest start, such as 2030-01-02T15:04:05Z (default now)")
 	flags.BoolVar(&f.windows, "maintenance-windows", false, "upgrades start only in the maintenance windows of the instances")
-	flags.StringVar(&f.deadline, "deadline", "", "when all upgrades must have started, such as 2030-01-02T15:04:05Z; the others are canceled")
+	flags.StringVar(&f.deadline, "deadline", "", "the time by which all upgrades must have started, such as 2030-01-02T15:04:05Z; the others are canceled")
 	flags.StringVar(&f.version, "version", "", "the version after the upgrade")
-	flags.StringArrayVar(&f.waves, "wave", nil, "a wave, which ends before the next one begins: a number, a percentage such as 5%, or labels such as "+
-		"ring=canary, and a soak time after a colon, as in 5%:2h; repeatable. The rest is the last wave")
+	flags.StringArrayVar(&f.waves, "wave", nil, "the instances of a wave: a number, a percentage such as 5%, or labels such as "+
+		"ring=canary, with an optional soak time, as in 5%:2h; repeatable. Each wave ends before the next one begins; the remaining instances are the last wave")
 	flags.StringVar(&f.gate, "failure-gate", "", "stop after this number or percentage of failed upgrades, such as 3 or 10%")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "the upgrades only describe what they would do")
 	complete(command, "state", fleet.RuntimeStates()...)
@@ -238,7 +237,7 @@ func amount(text string) (number, percentage int, err error) {
 	return number, 0, nil
 }
 
-// override sets the fields whose flags are set.
+// override sets the fields of parameters whose flags are set.
 func (f *orchestrationFlags) override(parameters *fleet.Parameters, kind string) {
 	parameters.DryRun = parameters.DryRun || f.dryRun
 	parameters.Strategy.MaintenanceWindow = parameters.Strategy.MaintenanceWindow || f.windows

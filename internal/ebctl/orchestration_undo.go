@@ -12,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// newOrchestrationUndoCommand returns the command that rolls back the upgrades of an orchestration.
 func newOrchestrationUndoCommand(session *session) *cobra.Command {
 	var wanted operatorapi.OrchestrationUndo
 
@@ -20,9 +19,9 @@ func newOrchestrationUndoCommand(session *session) *cobra.Command {
 		Use:   "undo ORCHESTRATION",
 		Short: "Roll back the Kyma upgrades of an orchestration",
 		Long: "Roll back the Kyma upgrades of an orchestration that has ended.\n\n" +
-			"The Provisioner rolls back each successful upgrade: it reinstalls Kyma as it was before the upgrade. The undo is an orchestration with " +
+			"The Provisioner rolls back each successful upgrade: it reinstalls Kyma as it was before the upgrade. The undo is itself an orchestration, with " +
 			"the limits of the undone one. Instances whose Kyma was changed again, and those whose upgrades have failed, are left out. Upgrades of clusters cannot " +
-			"be undone, because Kubernetes versions cannot be lowered. A repeated command returns the running undo.\n\n" +
+			"be undone, because Kubernetes versions cannot be lowered. If the command is repeated, it returns the running undo.\n\n" +
 			"With --dry-run, the broker stores the undo as a plan and shows it. 'ebctl upgrade apply' applies it.\n\n" +
 			"The command needs the operator role. The audit log records your name.",
 		Example: "  ebctl orchestration undo 1b6c2a54-3a49-4a3e-9a02-0f5f7b6f1c11 --dry-run",

@@ -100,7 +100,8 @@ func (s *session) orchestrationView() func(shown operatorapi.Orchestration, err 
 	}
 }
 
-// orchestrationLine returns the state and the numbers of targets. It omits the expected end, which changes all the time.
+// orchestrationLine returns the state, the percentage and the description, or the error of the last request. It omits the
+// expected end, which changes all the time.
 func orchestrationLine(shown operatorapi.Orchestration, err error) string {
 	switch {
 	case err != nil:

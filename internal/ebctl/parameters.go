@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
-// parameterFlags contains the flags --parameters and --set. Together they define the parameters of a create or update request.
+// parameterFlags contains the --parameters and --set flags. Together they define the parameters of a create or update request.
 type parameterFlags struct {
 	// object is a JSON or YAML object, @FILE, or @- for standard input.
 	object string
@@ -82,7 +82,7 @@ func decodeObject(text []byte) (map[string]any, error) {
 	if !json.Valid(text) {
 		converted, err := yaml.YAMLToJSONStrict(text)
 		if err != nil {
-			return nil, errors.New(output.Line(err.Error())) // it has several lines
+			return nil, errors.New(output.Line(err.Error())) // the text of the error has several lines
 		}
 
 		text = converted

@@ -14,10 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// helpPlatforms ends the help of the commands that change the platforms of an instance.
+// helpPlatforms is the last paragraph in the help texts of the commands that change the platforms of an instance.
 const helpPlatforms = "\n\nThe command needs the admin role. The audit log records your name and the reason."
 
-// newPlatformCommand returns the group of commands about platforms.
 func newPlatformCommand(session *session) *cobra.Command {
 	return group("platform", "Show the platforms, and share and move instances between them",
 		newPlatformListCommand(session),
@@ -92,12 +91,12 @@ func newPlatformRevokeCommand(session *session) *cobra.Command {
 func newPlatformMoveCommand(session *session) *cobra.Command {
 	return newPlatformChangeCommand(session, "move", (*brokerclient.Client).MovePlatform, cobra.Command{
 		Short: "Make a platform the owner of an instance",
-		Long: "Make a platform the owner of an instance.\n\nThe former owner loses access. Bindings that it created remain until they expire." +
+		Long: "Make a platform the owner of an instance.\n\nThe previous owner loses access. Bindings that it created remain until they expire." +
 			helpPlatforms,
 	})
 }
 
-// newPlatformChangeCommand completes a command that changes the platforms of an instance.
+// newPlatformChangeCommand turns a command into one that changes the platforms of an instance.
 func newPlatformChangeCommand(session *session, verb string,
 	send func(client *brokerclient.Client, ctx context.Context, instanceID string, body operatorapi.PlatformChange) (operatorapi.InstancePlatforms, error),
 	command cobra.Command,

@@ -91,7 +91,6 @@ func newProcessShowCommand(session *session) *cobra.Command {
 	}
 }
 
-// stepRows returns the steps of a process as a table.
 func stepRows(process operatorapi.Process) output.Rows {
 	table := output.Rows{
 		Head: []string{"STAGE", "STEP", "SYSTEM", "CONDITION", "RETRY", "LIMIT", "AFTER THE LIMIT", "SKIPPABLE", "CREATES"}, IDs: []string{},

@@ -17,8 +17,8 @@ import (
 const provisionerCommands = "ebctl provisioner"
 
 // newProvisionerCommand returns the group of commands for the Provisioner. The Provisioner serves the same operator API as the
-// broker, with runtimes as instances. Most commands are therefore those for the broker, in a session with different settings and
-// texts.
+// broker, with runtimes as instances. Most commands are therefore the commands for the broker, in a session with different
+// settings and texts.
 func newProvisionerCommand(session *session) *cobra.Command {
 	provisioner := *session
 	provisioner.provisioner = true
@@ -56,7 +56,7 @@ func newProvisionerCommand(session *session) *cobra.Command {
 	return command
 }
 
-// provisionerKinds returns the kinds of the Provisioner's operations, as suggestions for the flag --kind.
+// provisionerKinds returns the kinds of the Provisioner's operations, as suggestions for the --kind flag.
 func provisionerKinds() []string {
 	return []string{
 		"Provision", "ProvisionNoInstall", "Upgrade", "UpgradeRuntime", "RollBack", "UpgradeShoot", "Hibernate", "WakeUp", "ReconnectRuntime",
@@ -105,7 +105,6 @@ func newProvisionerRuntimeGetCommand(session *session) *cobra.Command {
 	})
 }
 
-// runtimeFields returns a runtime as lines with a name and a value. Empty values are not printed.
 func (s *session) runtimeFields(shown operatorapi.Runtime) output.Fields {
 	status := shown.Status
 	fields := output.Fields{
@@ -124,8 +123,8 @@ func (s *session) runtimeFields(shown operatorapi.Runtime) output.Fields {
 	return append(fields, parameterFields("Order", shown.Resolved)...)
 }
 
-// lastOperationFields returns the newest operation of an instance or runtime as lines with a name and a value, or nil if there is
-// none. commands is the prefix of the command in the last line: "ebctl" or provisionerCommands.
+// lastOperationFields describes the newest operation of an instance or runtime. It returns nil if there is none. commands is the
+// prefix of the command that the last line suggests: "ebctl" or provisionerCommands.
 func lastOperationFields(last operatorapi.Operation, explanation explain.Explanation, commands string) output.Fields {
 	if last.ID == "" {
 		return nil

@@ -79,7 +79,7 @@ func quotaTable(list operatorapi.QuotaList) output.Rows {
 	return table
 }
 
-// limitText formats a limit. The limit -1 means no limit.
+// limitText formats a limit. A negative number means no limit.
 func limitText(limit int) string {
 	if limit < 0 {
 		return "none"

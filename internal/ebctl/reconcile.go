@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// errIncomplete reports that a comparison left out a system. The command has already printed the system.
+// errIncomplete reports that a comparison left out at least one system. The command has already printed these systems.
 var errIncomplete = errors.New("the comparison is incomplete")
 
 // newReconcileCommand returns the command that lists differences and restores rows. 'ebctl reconcile' restores the rows of both
@@ -75,17 +75,17 @@ func newReconcileCommand(session *session) *cobra.Command {
 func reconcileHelp(session *session) string {
 	const common = "A difference is an object that one side has and the other does not, such as a Shoot without a runtime after the database was restored " +
 		"to an earlier time. Objects with unfinished operations are not compared. --dry-run lists the differences, with their meanings and the " +
-		"commands that resolve them; -o wide and -o json show all fields. It needs the operator role.\n\n"
+		"commands that resolve them; -o wide and -o json show all fields. A dry run needs the operator role.\n\n"
 
 	if session.provisioner {
 		return "Compare the runtimes of the Provisioner with Gardener and Director, and restore lost rows.\n\n" + common +
 			"Without --dry-run, the command restores the rows of runtimes from the records in their Shoots. The audit log records each restored row. " +
-			"Clusters and registrations never change. It needs the admin role."
+			"Clusters and registrations never change. A restoration needs the admin role."
 	}
 
 	return "Compare the broker with the Provisioner, Gardener and Director, and restore lost rows.\n\n" + common +
 		"Without --dry-run, the command restores the rows of runtimes at the Provisioner, then those of instances at the broker. The audit " +
-		"logs record each restored row. Clusters, registrations and credentials never change. Repeat the command if it was interrupted. It needs the admin " +
+		"logs record each restored row. Clusters, registrations and credentials never change. Repeat the command if it was interrupted. A restoration needs the admin " +
 		"role at both services: for the Provisioner, it uses EBCTL_PROVISIONER_ADDRESS and so on, or the context."
 }
 
@@ -120,7 +120,7 @@ func (s *session) restore(ctx context.Context, client *brokerclient.Client) erro
 	provisioner := client
 
 	if !s.provisioner {
-		// The flags contain the settings of the broker.
+		// Ignore the flags, because they contain the settings of the broker.
 		resolved, err := Resolve(Sources{ConfigFile: s.configFile, Context: s.contextName, Environment: s.Environment, Provisioner: true})
 		if err != nil {
 			return &usageError{cause: err}

@@ -25,8 +25,8 @@ same for both. A token replaces user and password. Prefer variables or the file 
 
 Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 conflict, 5 wait timed out, 6 operation failed, 7 audit log broken, 8 differences found.`
 
-// defaultTimeout is the default of --timeout, which limits a single request. --wait-timeout limits a wait, which consists of many
-// requests.
+// defaultTimeout is the default value of --timeout, which limits a single request. --wait-timeout limits a wait, which consists
+// of many requests.
 const defaultTimeout = 30 * time.Second
 
 // newRootCommand returns the root command with all subcommands and global flags. Add new commands to their group here.
@@ -222,8 +222,9 @@ func atLeast(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// onInstance completes a command whose first argument is the ID or name of an instance. The command finds the instance and then
-// calls run. The words in the command's Use line, except the first, are its required arguments.
+// onInstance sets the arguments, the shell completion and the run function of a command whose first argument is the ID or name of
+// an instance. The command finds the instance and then calls run. The words in the command's Use line, except the first, are its
+// required arguments.
 func (s *session) onInstance(command *cobra.Command, run func(ctx context.Context, instance target, args []string) error) *cobra.Command {
 	command.Args = arguments(strings.Fields(command.Use)[1:]...)
 	command.ValidArgsFunction = s.completeTarget
@@ -239,23 +240,23 @@ func (s *session) onInstance(command *cobra.Command, run func(ctx context.Contex
 	return command
 }
 
-// addWait adds the flags --wait and --wait-timeout of commands that can wait for an operation.
+// addWait adds the --wait and --wait-timeout flags to a command that can wait for an operation.
 func addWait(command *cobra.Command, waiting *waiting) {
 	addWaitFor(command, waiting, "wait for the end of the operation and show its progress")
 }
 
-// addWaitFor adds the flags --wait and --wait-timeout. help is the help text of --wait.
+// addWaitFor adds the --wait and --wait-timeout flags. help is the help text of --wait.
 func addWaitFor(command *cobra.Command, waiting *waiting, help string) {
 	command.Flags().BoolVar(&waiting.wanted, "wait", false, help)
 	command.Flags().DurationVar(&waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")
 }
 
-// complete registers the values for shell completion of the flag.
+// complete registers values as the shell completions of a flag.
 func complete(command *cobra.Command, flag string, values ...string) {
 	completeBy(command, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// completeBy registers find for shell completion of the flag. It panics if the command does not have the flag.
+// completeBy registers find as the shell completion function of a flag. It panics if the command does not have the flag.
 func completeBy(command *cobra.Command, flag string, find cobra.CompletionFunc) {
 	if err := command.RegisterFlagCompletionFunc(flag, find); err != nil {
 		panic(err) // a programming error

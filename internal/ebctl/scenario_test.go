@@ -55,7 +55,7 @@ type scenario struct {
 	Processes []operatorapi.Process `json:"processes"`
 	// Events are the events of the broker, in the order of their positions.
 	Events []operatorapi.CloudEvent `json:"events"`
-	// Webhooks are the webhooks of the broker. Deliveries are what each of them has not received.
+	// Webhooks are the webhooks of the broker. Deliveries are their undelivered events.
 	Webhooks   []operatorapi.Webhook         `json:"webhooks"`
 	Deliveries []operatorapi.WebhookDelivery `json:"deliveries"`
 	// Jobs are the jobs of the broker. A run returns the newest run of the job.

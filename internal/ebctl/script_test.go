@@ -59,8 +59,8 @@ func TestScripts(t *testing.T) {
 // brokerKey is the key under which a script's environment stores its broker.
 type brokerKey struct{}
 
-// startAt returns the script command that starts a fake service and stores its address in the variable. One fake serves both
-// services, because they have the same operator API.
+// startAt returns the script command that starts a fake service and stores its address in the given environment variable. One
+// fake serves both services, because they have the same operator API.
 func startAt(variable string) func(ts *testscript.TestScript, _ bool, args []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) { startBroker(ts, variable, args) }
 }

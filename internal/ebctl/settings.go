@@ -43,9 +43,9 @@ type Settings struct {
 // Sources contains the sources of settings in order of precedence: flags, environment, file.
 type Sources struct {
 	Flags Settings
-	// ConfigFile is the value of the flag --config, or empty.
+	// ConfigFile is the value of the --config flag, or empty.
 	ConfigFile string
-	// Context is the value of the flag --context, or empty.
+	// Context is the value of the --context flag, or empty.
 	Context string
 	// Environment returns the value of an environment variable, or an empty string.
 	Environment func(name string) string

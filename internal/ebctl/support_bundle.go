@@ -36,7 +36,7 @@ Secrets are masked, and numbers replace the names of people. Review the archive 
 instances and accounts.`
 )
 
-// bundleRequest contains the flags of the command.
+// bundleRequest contains the flags of 'support-bundle'.
 type bundleRequest struct {
 	instance, operation string
 	file                string

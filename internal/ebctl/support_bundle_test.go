@@ -28,7 +28,7 @@ const poison = "password=hidden1 token: 'hidden2' Authorization: Bearer hidden-3
 	"login-hidden-9 {\\\"client_secret\\\": \\\"hidden10\\\"} hidden.person@example.com key hidden11AAbbcc0123456789AAbbcc0123456789AAbbcc= " +
 	"Basic hidden12QWxhZGRpbjpvcGVu api_key=hidden13"
 
-// poisoned returns a value of the type in which every text is a secret. IDs are short, because they are parts of paths.
+// poisoned returns a value of the given type in which every text is a secret. IDs are short, because they are parts of paths.
 func poisoned(kind reflect.Type, name string) reflect.Value {
 	value := reflect.New(kind).Elem()
 
@@ -109,7 +109,7 @@ func TestSupportBundleHasNoSecrets(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, problems.String())
 	}
 
-	// Every document of the test must be in the archive, so that it shows something.
+	// Every document must be in the archive; otherwise the test would not check it.
 	files := unpack(t, file)
 	for _, name := range []string{
 		"broker/status.json", "broker/configuration.json", "broker/operations/id-1.json", "broker/operations/id-1.txt", "broker/audit.json",

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// Numbers of entries in a support bundle.
+// Maximum numbers of entries in a support bundle.
 const (
 	bundleStuck      = 20  // stuck operations with their timelines
 	bundleFailed     = 5   // newest failed operations with their timelines
@@ -31,7 +31,7 @@ type bundleCollector struct {
 
 	session *session
 	client  *brokerclient.Client
-	// folder is the folder of the service in the archive.
+	// folder is the service's folder in the archive.
 	folder string
 }
 
@@ -78,12 +78,12 @@ func (b *bundleCollector) resolve(ctx context.Context, given bundleRequest) (bun
 	return subject, nil
 }
 
-// add adds a document to the folder of the service.
+// add adds a document to the service's folder. It returns false if the document could not be added.
 func (b *bundleCollector) add(ctx context.Context, name, content string, get func(ctx context.Context) (any, error)) bool {
 	return b.Add(ctx, b.folder+"/"+name, content, get)
 }
 
-// collect adds the result of a generated call without parameters.
+// collect adds the result of a generated client method without parameters.
 func collect[T any](ctx context.Context, b *bundleCollector, name, content string, call func(ctx context.Context) (T, error)) {
 	b.add(ctx, name, content, func(ctx context.Context) (any, error) { return call(ctx) })
 }
@@ -111,7 +111,7 @@ func (b *bundleCollector) shared(ctx context.Context, instanceID string) {
 	})
 }
 
-// broker adds the documents of the broker. It sets the runtime of the subject.
+// broker adds the documents of the broker, and sets subject.runtimeID.
 func (b *bundleCollector) broker(ctx context.Context, subject *bundleSubject) {
 	b.subject(ctx, subject)
 	b.shared(ctx, subject.instanceID)
@@ -139,7 +139,7 @@ func (b *bundleCollector) provisioner(ctx context.Context, subject bundleSubject
 	b.shared(ctx, subject.runtimeID)
 }
 
-// subject adds the instance, or the runtime in the Provisioner, and its newest operations. It sets the runtime of the subject.
+// subject adds the instance, or the runtime in the Provisioner, and its newest operations. It sets subject.runtimeID.
 func (b *bundleCollector) subject(ctx context.Context, subject *bundleSubject) {
 	if subject.operationID != "" {
 		b.operation(ctx, subject.operationID)

@@ -102,7 +102,8 @@ func newTopCommand(session *session) *cobra.Command {
 	return command
 }
 
-// live reports whether the overview can be refreshed in place: output, messages and input are a terminal.
+// live reports whether the overview can be refreshed in place: the output is a table, and standard input, output and error are
+// terminals.
 func (s *session) live() bool {
 	_, terminal := s.Terminal()
 
@@ -193,7 +194,7 @@ func (s *session) countRecent(ctx context.Context, client *brokerclient.Client, 
 	return nil
 }
 
-// counted returns the first operations of a list, and stores the total number in count.
+// counted returns the first size operations that match params, and stores the total number of matches in count.
 func (s *session) counted(ctx context.Context, client *brokerclient.Client, params operatorapi.ListOperationsParams, size int, count *int,
 ) ([]operatorapi.Operation, error) {
 	params.PageSize, params.Total = size, true

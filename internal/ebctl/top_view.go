@@ -23,7 +23,7 @@ const (
 	keyInterrupt = 3 // Ctrl-C, which a terminal in raw mode does not convert to a signal
 )
 
-// topView shows overviews of a service.
+// topView implements 'ebctl top'.
 type topView struct {
 	session  *session
 	client   *brokerclient.Client
@@ -190,7 +190,6 @@ func systemsText(systems []operatorapi.System, now time.Time) string {
 	}
 }
 
-// rows returns the operations as a table.
 func (o overview) rows() output.Rows {
 	rows := output.Rows{
 		Head: []string{"ID", "KIND", headState, "DURATION", "INSTANCE", "STEP", "PROBLEM"}, None: "No unfinished operations.", IDs: []string{},

@@ -13,20 +13,20 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// helpUpgrade ends the help of the upgrade commands.
+// helpUpgrade is the last paragraph in the help texts of the upgrade commands.
 const helpUpgrade = "\n\nThe command needs the operator role. The instance must not have another operation. If the instance is deleted or " +
 	"suspended meanwhile, the upgrade ends as preempted. --dry-run shows the versions and the steps, and calls no other system."
 
 func newUpgradeCommand(session *session) *cobra.Command {
 	return group("upgrade", "Upgrade Kyma or the cluster of an instance, or plan the upgrades of many",
-		newUpgradeOneCommand(session, "Kyma", "the default is the version of the account, or else the version of the broker", (*brokerclient.Client).UpgradeKyma, cobra.Command{
+		newUpgradeOneCommand(session, "Kyma", "the default is the version of the account or, if it has none, the version of the broker", (*brokerclient.Client).UpgradeKyma, cobra.Command{
 			Use:   "kyma ID_OR_NAME",
 			Short: "Upgrade Kyma on an instance's cluster",
 			Long: "Upgrade Kyma on an instance's cluster.\n\nThe cluster gets the components and values that the catalog and the control " +
 				"plane currently have for its plan, even if the version stays the same." + helpUpgrade,
 			Example: "  ebctl upgrade kyma my-runtime --dry-run\n  ebctl upgrade kyma my-runtime --version 2.1.0 --wait",
 		}),
-		newUpgradeOneCommand(session, "the cluster", "the default is the Kubernetes version of new clusters of the plan", (*brokerclient.Client).UpgradeCluster, cobra.Command{
+		newUpgradeOneCommand(session, "the cluster", "the default is the plan's Kubernetes version for new clusters", (*brokerclient.Client).UpgradeCluster, cobra.Command{
 			Use:     "cluster ID_OR_NAME",
 			Short:   "Upgrade Kubernetes on an instance's cluster",
 			Long:    "Upgrade Kubernetes on an instance's cluster." + helpUpgrade,
@@ -36,7 +36,8 @@ func newUpgradeCommand(session *session) *cobra.Command {
 	)
 }
 
-// newUpgradeOneCommand completes a command that upgrades a single instance. Errors name the subject: Kyma or the cluster.
+// newUpgradeOneCommand turns a command into one that upgrades a single instance. The parameter what, "Kyma" or "the cluster",
+// appears in error messages.
 func newUpgradeOneCommand(session *session, what, versionHelp string,
 	send func(client *brokerclient.Client, ctx context.Context, instanceID string, body operatorapi.Upgrade) (operatorapi.AcceptedUpgrade, error),
 	command cobra.Command,

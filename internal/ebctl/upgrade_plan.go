@@ -23,7 +23,6 @@ type shownPlan struct {
 	LeftOut []operatorapi.OrchestrationOperation `json:"leftOut"`
 }
 
-// newUpgradePlanCommand returns the commands that store plans.
 func newUpgradePlanCommand(session *session) *cobra.Command {
 	return group("plan", "Plan an upgrade of Kyma or the clusters of many instances",
 		newUpgradePlanOneCommand(session, "kyma", "Kyma", (*brokerclient.Client).PlanKyma),
@@ -96,7 +95,7 @@ func newUpgradeApplyCommand(session *session) *cobra.Command {
 		Short: "Start the upgrades of a plan",
 		Long: "Start the upgrades of a plan.\n\n" +
 			"Instances that have changed since the plan was made are left out and listed. With --strict, the command starts nothing if there are any, " +
-			"and exits with 4. 'ebctl orchestration cancel' discards a plan.\n\n" +
+			"and exits with code 4. 'ebctl orchestration cancel' discards a plan.\n\n" +
 			"The command needs the operator role. The audit log records your name.",
 	}, arguments("PLAN"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {
 		plan, err := client.GetOrchestration(ctx, id)
@@ -132,7 +131,7 @@ func newUpgradeApplyCommand(session *session) *cobra.Command {
 	return command
 }
 
-// headLeftOut returns the header of the table of instances that are left out.
+// headLeftOut returns the headers of the table of instances that are left out.
 func headLeftOut() []string { return []string{"LEFT OUT", "BECAUSE"} }
 
 func (s *session) printPlan(ctx context.Context, client *brokerclient.Client, id string) error {
@@ -169,9 +168,8 @@ func (s *session) printPlan(ctx context.Context, client *brokerclient.Client, id
 	return s.print(shown, output.WithID{ID: id, Text: planText(shown, s.Clock.Now())})
 }
 
-// planText returns the plan and its targets as text.
 func planText(shown shownPlan, now time.Time) output.Text {
-	targets := output.Rows{Head: []string{headInstance, "WAVE", "PLAN", "REGION", "SHOOT", "FROM", "TO", "NOT BEFORE", "NOT AFTER", "ACCOUNT"}, None: "Nothing is upgraded."}
+	targets := output.Rows{Head: []string{headInstance, "WAVE", "PLAN", "REGION", "SHOOT", "FROM", "TO", "NOT BEFORE", "NOT AFTER", "ACCOUNT"}, None: "There is nothing to upgrade."}
 	for _, each := range shown.Targets {
 		targets.Rows = append(targets.Rows, []string{
 			each.InstanceID, number(each.Wave), each.ServicePlanName, each.Region, each.ShootName, cmp.Or(each.FromVersion, "-"), cmp.Or(each.ToVersion, "default"),

@@ -54,14 +54,14 @@ func (l lister[L, E]) watch(ctx context.Context, session *session, given listFla
 type changedEntries struct {
 	// seen contains the JSON of each printed entry by ID.
 	seen map[string]string
-	// noHeaders is true after the header has been printed, or if the user wants none.
+	// noHeaders is true after the header has been printed, or if --no-headers is set.
 	noHeaders bool
 	// widths contains the widths of the columns, so that all rows form one table.
 	widths []int
 }
 
-// printChanged prints the entries that are new or have changed since the last request. In the formats for people and in the
-// format name, they are rows of one table; in other formats, each entry is a separate document.
+// printChanged prints the entries that are new or have changed since the last request. With -o table, wide and name, they are
+// rows of one table; in other formats, each entry is a separate document.
 func (l lister[L, E]) printChanged(session *session, list L, changes *changedEntries) error {
 	var changed []E
 

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// defaultOverlap is the default time, in hours, for which the previous secret remains in use.
+	// defaultOverlap is the default number of hours for which the previous secret remains in use.
 	defaultOverlap = 24
 	argWebhook     = "WEBHOOK"
 
@@ -22,7 +22,6 @@ const (
 	needsOperator = "\n\nThe command needs the operator role. The audit log records changes and tests with your name."
 )
 
-// newWebhookCommand returns the group of commands about the receivers of events.
 func newWebhookCommand(session *session) *cobra.Command {
 	return group("webhook", "Send events to other systems",
 		newWebhookCreateCommand(session),
@@ -80,7 +79,6 @@ func (s *session) printSecret(created operatorapi.WebhookSecret) error {
 	return s.print(created, output.WithID{ID: created.Webhook.ID, Text: append(s.webhookFields(created.Webhook), output.Field{Name: "Secret", Value: created.Secret})})
 }
 
-// webhookFields returns a webhook as lines with a name and a value.
 func (s *session) webhookFields(webhook operatorapi.Webhook) output.Fields {
 	fields := output.Fields{
 		{Name: "Webhook", Value: webhook.ID},
@@ -170,7 +168,6 @@ func onWebhook(session *session, use, doing, short string, run func(ctx context.
 	}
 }
 
-// newWebhookGetCommand returns the command that shows a webhook or, with a flag, its undelivered events.
 func newWebhookGetCommand(session *session) *cobra.Command {
 	var dead, pending bool
 
@@ -252,7 +249,7 @@ func newWebhookRotateCommand(session *session) *cobra.Command {
 	command.Long = command.Short + ".\n\nUntil the overlap has passed, messages are signed with both secrets. Give the new secret to " +
 		"the receiver during this time." + needsAdmin
 
-	command.Flags().IntVar(&overlap, "overlap-hours", defaultOverlap, "for how many hours the previous secret also remains in use; 0 retires it immediately")
+	command.Flags().IntVar(&overlap, "overlap-hours", defaultOverlap, "for how many hours the previous secret remains in use; 0 retires it immediately")
 
 	return command
 }
@@ -307,12 +304,12 @@ func newWebhookReplayCommand(session *session) *cobra.Command {
 		return session.print(replayed, output.Fields{{Name: "Replayed", Value: strconv.Itoa(replayed.Replayed)}})
 	})
 
-	command.Long = command.Short + ".\n\nBy default, the command sends all dead letters, with the full number of attempts. Pending events do not wait for their " +
-		"next attempt, but for the earlier events of their subject. 'ebctl webhook get' lists both with their positions." + needsOperator
+	command.Long = command.Short + ".\n\nBy default, the command sends all dead letters, each with the full number of attempts. With --pending, events are sent before " +
+		"their next attempt is due, but still after the earlier events of their subject. 'ebctl webhook get' lists both with their positions." + needsOperator
 	command.Example = "  ebctl webhook replay WEBHOOK\n  ebctl webhook replay WEBHOOK --pending\n  ebctl webhook replay WEBHOOK --position 42"
 
-	command.Flags().Int64Var(&order.Position, "position", 0, "only the event at this position, pending or a dead letter")
-	command.Flags().BoolVar(&order.Pending, "pending", false, "all pending events instead of the dead letters")
+	command.Flags().Int64Var(&order.Position, "position", 0, "send only the event at this position, which may be pending or a dead letter")
+	command.Flags().BoolVar(&order.Pending, "pending", false, "send all pending events instead of the dead letters")
 
 	return command
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Binding is temporary access to the runtime of an instance, with separate credentials.
+// Binding grants temporary access to an instance's runtime, with credentials of its own.
 type Binding struct {
 	// ID is assigned by the broker and never reused, because the ServiceAccount in the runtime is named after it. BindingID, in
 	// contrast, can be reused by platforms.
@@ -42,12 +42,12 @@ type Binding struct {
 // Account returns the name of the binding's ServiceAccount and ClusterRoleBinding in the runtime.
 func (b Binding) Account() string { return "environment-broker-binding-" + b.ID }
 
-// Shown returns the fields for the audit log.
+// Shown returns the fields of the binding that are written to the audit log.
 func (b Binding) Shown() map[string]any {
 	return map[string]any{"role": b.Role, "expiresAt": b.ExpiresAt}
 }
 
-// Access contains the credentials of a binding. They are stored, encrypted, in the row of the binding when its creation succeeds.
+// Access contains a binding's credentials. They are stored encrypted in the binding's row when its creation succeeds.
 type Access struct {
 	// Kubeconfig contains the token. Only a response to the platform may reveal it.
 	Kubeconfig secret.String
@@ -57,7 +57,7 @@ type Access struct {
 	ExpiresAt time.Time
 }
 
-// BindingState is the state of a binding.
+// BindingState is the progress of a binding's creation or removal.
 type BindingState string
 
 // Binding states. A removed binding has no row, and therefore no state.
@@ -70,7 +70,7 @@ const (
 // Role is the role that a binding grants in all namespaces of the runtime.
 type Role string
 
-// Binding roles. Each corresponds to a ClusterRole of Kubernetes.
+// Binding roles. Each corresponds to a built-in ClusterRole of Kubernetes.
 const (
 	RoleAdmin Role = "admin"
 	RoleEdit  Role = "edit"
@@ -86,11 +86,11 @@ func (r Role) ClusterRole() string {
 	return string(r)
 }
 
-// BindingPath separates the two IDs in the key of a binding. The broker rejects IDs that contain it: BindingOf would take such an
-// instance ID for the key of a binding.
+// BindingPath separates the two IDs in the key of a binding. The broker rejects IDs that contain it, because BindingOf would
+// mistake such an instance ID for a key.
 const BindingPath = "/service_bindings/"
 
-// BindingKey returns the key of a binding, which operations on the binding have as their InstanceID. Operations with the same key
+// BindingKey returns the key of a binding, which is the InstanceID of the operations on the binding. Operations with the same key
 // run one after another, independently of the operations on the instance.
 func BindingKey(instanceID, bindingID string) string {
 	return url.PathEscape(instanceID) + BindingPath + url.PathEscape(bindingID)

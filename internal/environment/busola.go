@@ -2,11 +2,11 @@ package environment
 
 import "github.com/environment-broker/environment-broker/internal/secret"
 
-// busolaMigrator is the component of Kyma that redirects users of the former console to Busola.
+// busolaMigrator is the Kyma component that redirects users of the former console to Busola.
 const busolaMigrator = "busola-migrator"
 
-// OverrideBusola sets the values of the component busola-migrator in the installation of Kyma. Without an installation, or without this
-// component, it changes nothing. The keys are those of the component's chart.
+// OverrideBusola sets the values of the busola-migrator component in the Kyma installation. It does nothing if there is no
+// installation or if the installation lacks the component. The component's Helm chart defines the keys.
 func (i Instance) OverrideBusola() {
 	kyma := i.Request.Cluster.Kyma
 	if kyma == nil || kyma.Installation == nil {

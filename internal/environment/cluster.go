@@ -30,7 +30,7 @@ type Cluster struct {
 	ServicesCIDR string `json:"servicesCIDR"`
 	// Purpose is the Shoot's purpose in Gardener: evaluation, testing, development or production.
 	Purpose string `json:"purpose"`
-	// LicenceType is the value of an annotation of the Shoot. It is empty for plans without a license type.
+	// LicenceType is the license type with which the Provisioner annotates the Shoot. It is empty if the plan has none.
 	LicenceType string `json:"licenceType,omitempty"`
 	// SharedCredentials reports that all runtimes of the plan share one infrastructure account, as in the trial plan.
 	SharedCredentials bool `json:"sharedCredentials,omitempty"`
@@ -46,8 +46,8 @@ type Cluster struct {
 	Kyma *Kyma `json:"kyma,omitempty"`
 	// Own is set for a cluster that the tenant provides. All other fields except ServiceManager are then zero.
 	Own *OwnCluster `json:"own,omitempty"`
-	// TargetSecret is the name of the Gardener credentials of this instance, or empty. It overrides the configured choice.
-	// Adopted instances have it, so that a new runtime is created in the same account.
+	// TargetSecret is the name of the Gardener credentials of this instance, or empty. It overrides the configuration. Adopted
+	// instances have it, so that a new runtime is created in the same account.
 	TargetSecret string `json:"targetSecret,omitempty"`
 	// ServiceManager contains the credentials of the SAP BTP service operator in the cluster, or is nil if there are none.
 	ServiceManager *ServiceManager `json:"serviceManager,omitempty"`

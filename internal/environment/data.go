@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// dataVersion is the version of the stored form that this code writes. Rows without a version have version 1.
+// dataVersion is the version of Data's stored form that this code writes. Rows without a version have version 1.
 //
 // New optional fields need no new version. Increment the version if older replicas would misread the changed rows, and make
 // UnmarshalJSON convert older forms. The release before the one that writes a new version must already be able to read it,
@@ -17,7 +17,7 @@ const dataVersion = 1
 
 // Data is the state that the steps of an operation share. The engine stores it with the operation, encrypted, when a stage
 // finishes, when a step waits or fails, and when a step calls Save. If a stage restarts after a crash, its steps get the stored
-// data, so they must not rely on unsaved changes of an interrupted attempt. The JSON names are stored and never change.
+// data, so they must not rely on changes that an interrupted attempt has not saved. The JSON names are stored and never change.
 type Data struct {
 	// Instance is the instance as it was when the operation was accepted, with the changes that the operation has made since. For
 	// a provisioning or a resumption, it is loaded by the first step.
@@ -29,11 +29,11 @@ type Data struct {
 	EarlierSecrets []string `json:"earlierSecrets,omitempty"`
 	// Provisioning is the ID of the operation that ordered the runtime. It is the idempotency key of the order.
 	Provisioning string `json:"provisioning,omitempty"`
-	// KymaChosenBy is the ID of the operation that chose the Kyma version in Instance. A retry chooses again.
+	// KymaChosenBy is the ID of the operation that chose the Kyma version in Instance. A retry chooses the version again.
 	KymaChosenBy string `json:"kymaChosenBy,omitempty"`
-	// ConsoleSince is when the operation first asked for the console of the runtime without success, or zero.
+	// ConsoleSince is when the operation first failed to get the URL of the runtime's console, or zero.
 	ConsoleSince time.Time `json:"consoleSince,omitzero"`
-	// Unanswered counts consecutive requests for an evaluation in AvS whose responses were lost.
+	// Unanswered is the number of consecutive requests to create an AvS evaluation whose responses were lost.
 	Unanswered int `json:"unanswered,omitempty"`
 	// Ordered records the intent to order a runtime. It is stored before the order is sent for the first time, so that a crash
 	// cannot leave an unknown runtime behind.
@@ -52,7 +52,7 @@ type Data struct {
 	Update *Update `json:"change,omitempty"`
 	// SubaccountDeleted reports that the instance is deleted because its subaccount was deleted.
 	SubaccountDeleted bool `json:"subaccountDeleted,omitempty"`
-	// Upgrade is set for operations of the UpgradeKinds, which build Update in their first step.
+	// Upgrade is set for operations of one of the UpgradeKinds. Their first step builds Update.
 	Upgrade *Upgrade `json:"upgrade,omitempty"`
 	// Binding is the binding that the operation creates or removes. It is zero for operations on instances.
 	Binding Binding `json:"binding,omitzero"`

@@ -4,6 +4,6 @@ package environment
 type Endpoint struct {
 	// Server is the URL of the API server.
 	Server string `json:"server"`
-	// CA is the certificate authority of the API server, as PEM. It is empty if the system's authorities are used.
+	// CA contains the API server's CA certificates as PEM. If it is empty, the system's CA certificates are used.
 	CA []byte `json:"ca,omitempty"`
 }

@@ -29,7 +29,7 @@ type Instance struct {
 	// instance does not exist.
 	Platform   string   `db:"platform" json:"platform,omitempty"`
 	SharedWith []string `db:"-"        json:"sharedWith,omitempty"`
-	// PlatformRegion is the region in the path of the order, or the default region.
+	// PlatformRegion is the region in the URL path of the order, or the default region.
 	PlatformRegion string `db:"platform_region" json:"platformRegion"`
 	// Provider is aws, azure, gcp or openstack. Region is the provider's name for the region of the runtime. Both are empty for
 	// clusters that the tenant provides.
@@ -45,7 +45,7 @@ type Instance struct {
 	// MaintenanceVersion is the plan's maintenance version that was last applied to the runtime. It is empty for instances that
 	// were created before maintenance versions were introduced.
 	MaintenanceVersion string `db:"maintenance_version" json:"maintenanceVersion,omitempty"`
-	// DeletionProtection rejects deletion requests from platforms once the creation of the instance has succeeded.
+	// DeletionProtection means that the broker rejects deletion requests from platforms once the instance has been created.
 	DeletionProtection bool `db:"deletion_protection" json:"deletionProtection,omitempty"`
 	// Suspended reports that the runtime was removed but the instance was kept.
 	Suspended bool `db:"suspended" json:"suspended,omitempty"`
@@ -86,8 +86,8 @@ func (i Instance) ClusterName() string {
 // Expired reports whether the instance has expired and can only be deleted.
 func (i Instance) Expired() bool { return !i.ExpiredAt.IsZero() }
 
-// Shown returns the fields for the audit log, with their names in audit entries. It omits the raw request, which can contain
-// credentials. When you add a field to Cluster that users can change, add it here too.
+// Shown returns the fields that are written to the audit log, by their names in audit entries. It omits the raw request, which
+// can contain credentials. When you add a field to Cluster that users can change, add it here too.
 func (i Instance) Shown() map[string]any {
 	cluster := i.Request.Cluster
 
@@ -136,7 +136,7 @@ type Request struct {
 	// Context and Parameters are stored as the platform sent them. Updates replace individual fields.
 	Context    json.RawMessage `json:"context,omitempty"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`
-	// Initial contains the original order if an update has changed it, otherwise nil. It is used to detect repeated orders.
+	// Initial is the original order if an update has changed it, and nil otherwise. It is used to detect repeated orders.
 	Initial *InitialOrder `json:"order,omitempty"`
 	// Adopted reports that the order is not completely known, because Kyma Environment Broker accepted it and stored neither the
 	// organization, the space nor unknown parameters.

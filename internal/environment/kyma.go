@@ -7,9 +7,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Kyma describes the Kyma of a runtime. Its JSON form is stored with instances and operations.
+// Kyma describes a runtime's Kyma: its version, installer and modules. Its JSON form is stored with instances and operations.
 type Kyma struct {
-	// Version is the installed version. Until the creation has chosen it, it is empty, unless the order contains a version.
+	// Version is the installed version. Before the creation of the runtime has chosen it, it is the version in the order, or empty.
 	Version string `json:"version,omitempty"`
 	// Ordered reports that the order contains the version.
 	Ordered bool `json:"ordered,omitempty"`
@@ -38,32 +38,33 @@ func (k *Kyma) InstalledBy(installer KymaInstaller) bool {
 	return k != nil && cmp.Or(k.Installer, InstallerProvisioner) == installer
 }
 
-// InLifecycleManager reports whether Lifecycle Manager installs the Kyma of the instance's runtime.
+// InLifecycleManager reports whether Lifecycle Manager installs Kyma on the instance's runtime.
 func (i Instance) InLifecycleManager() bool {
 	return i.Request.Cluster.Kyma.InstalledBy(InstallerLifecycleManager)
 }
 
-// KymaInstallation is the Kyma configuration for its installer.
+// KymaInstallation is the configuration that the broker sends to the Kyma installer.
 type KymaInstallation struct {
 	Version string
 	// Profile is Evaluation, Production or empty.
 	Profile string
 	// Components are installed in this order.
 	Components []KymaComponent
-	// Configuration contains the values for all components.
+	// Configuration contains the values that apply to all components.
 	Configuration []KymaEntry
 }
 
-// KymaComponent is a component with its values.
+// KymaComponent is a Kyma component with its configuration values.
 type KymaComponent struct {
 	Name      string
 	Namespace string
-	// SourceURL is the address of manifests outside the release, or empty. For the Provisioner, it ends with the digest of the file.
+	// SourceURL is the URL of manifests that replace those of the release, or empty. For the Provisioner, it ends with the digest of
+	// the file.
 	SourceURL     string
 	Configuration []KymaEntry
 }
 
-// KymaEntry is a value of the configuration. Logs never contain values.
+// KymaEntry is one configuration value. Values never appear in logs.
 type KymaEntry struct {
 	Key   string
 	Value secret.String
@@ -78,8 +79,8 @@ func (i *KymaInstallation) Add(component KymaComponent) {
 	}
 }
 
-// Set adds values to a component, or to the configuration for all components if the name is empty. A value replaces an earlier one
-// with the same key. Values of a component that is not installed are ignored.
+// Set adds values to the named component, or to the configuration of all components if the name is empty. A value replaces an
+// earlier one with the same key. Values for a component that is not installed are ignored.
 func (i *KymaInstallation) Set(component string, entries ...KymaEntry) {
 	if component == "" {
 		i.Configuration = withEntries(i.Configuration, entries)
@@ -94,7 +95,7 @@ func (i *KymaInstallation) Set(component string, entries ...KymaEntry) {
 	}
 }
 
-// withEntries returns the present entries with the given ones added or replaced.
+// withEntries returns present with the given entries added. A given entry replaces a present one with the same key.
 func withEntries(present, given []KymaEntry) []KymaEntry {
 	result := slices.Clone(present)
 

@@ -34,7 +34,7 @@ type Leftover struct {
 // CleanupInterval is the time between two cleanups of a leftover.
 const CleanupInterval = 24 * time.Hour
 
-// NewLeftover returns the leftover of an operation on the instance that ended at the given time without completing the steps.
+// NewLeftover returns the leftover of an operation that ended at the given time without completing the given steps.
 func NewLeftover(operation process.Record, instance Instance, steps []string, at time.Time) Leftover {
 	instance.Request = Request{}
 
@@ -55,7 +55,7 @@ func LeftoverKey(instanceID, leftoverID string) string {
 	return url.PathEscape(instanceID) + LeftoverPath + leftoverID
 }
 
-// LeftoverOf splits a key that LeftoverKey returned. It returns false for the ID of an instance and the key of a binding.
+// LeftoverOf splits a key that LeftoverKey returned. It returns false for instance IDs and binding keys.
 func LeftoverOf(key string) (instanceID, leftoverID string, ok bool) {
 	escaped, leftoverID, found := strings.Cut(key, LeftoverPath)
 	if !found || leftoverID == "" {
@@ -67,15 +67,15 @@ func LeftoverOf(key string) (instanceID, leftoverID string, ok bool) {
 	return instanceID, leftoverID, err == nil
 }
 
-// NewCleanup returns a new operation that repeats the steps of the leftover. payload is the encoded data of the operation
-// leftover.DataID, and finished lists the stages to skip. The caller adds the requester.
+// NewCleanup returns a new operation that repeats the steps of the leftover. payload is the encoded data of the operation with
+// the ID leftover.DataID. finished lists the stages to skip. The caller adds the requester.
 func NewCleanup(leftover Leftover, payload json.RawMessage, finished []string, at time.Time) (process.New, error) {
 	var data Data
 	if err := data.UnmarshalJSON(payload); err != nil {
 		return process.New{}, err
 	}
 
-	// These values belong to the former operation.
+	// These values belong to the earlier operation.
 	data.ProvisionerOperationID, data.UnknownSince = "", time.Time{}
 
 	return newOperation(process.New{

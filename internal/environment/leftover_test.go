@@ -22,12 +22,13 @@ func TestLeftoverKey(t *testing.T) {
 
 	for _, key := range []string{"one", "one" + environment.LeftoverPath, environment.BindingKey("one", "a"+environment.LeftoverPath+leftoverID)} {
 		if _, _, ok := environment.LeftoverOf(key); ok {
-			t.Errorf("%q is taken for the key of a leftover", key)
+			t.Errorf("%q was mistaken for the key of a leftover", key)
 		}
 	}
 }
 
-// TestCleanup checks that a cleanup has the data of the deletion, without secrets in the leftover and without former waits.
+// TestCleanup checks that a cleanup starts with the data of the deletion, except for earlier waits, and that the leftover
+// contains no secrets.
 func TestCleanup(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	instance := environment.Instance{ID: "one", GlobalAccountID: "ga", Request: environment.Request{User: "somebody"}}

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Kinds of operations. They are stored and are part of both APIs, so never rename them. The function Processes of package
-// broker/service defines a process for each kind.
+// Kinds of operations. They are stored and appear in APIs, so never rename them. The Processes function in broker/service defines
+// a process for each kind.
 const (
 	KindProvision   = "provision"
 	KindDeprovision = "deprovision"
@@ -29,7 +29,7 @@ const (
 	KindUnbind = "unbind"
 	// KindCleanup repeats the steps that a deletion or suspension has not completed. Each Leftover has a separate queue.
 	KindCleanup = "cleanup"
-	// KindOrchestrate starts operations of the UpgradeKinds for many instances. Its object is an Orchestration.
+	// KindOrchestrate starts operations of the UpgradeKinds for many instances. Its InstanceID is the key of an Orchestration.
 	KindOrchestrate = "orchestrate"
 )
 
@@ -41,7 +41,7 @@ func PlatformKinds() []string {
 	return []string{KindProvision, KindDeprovision, KindUpdate, KindSuspend, KindResume}
 }
 
-// UpgradeKinds lists the kinds of upgrades. An upgrade ends by itself when its instance is being deleted or suspended.
+// UpgradeKinds lists the kinds of upgrades. An upgrade ends early if its instance is being deleted or suspended.
 func UpgradeKinds() []string { return []string{KindUpgradeKyma, KindUpgradeCluster} }
 
 // The description of an upgrade that has succeeded without changing anything begins with TextDryRun or TextPreempted.
@@ -53,7 +53,7 @@ const (
 // BindingKinds lists the kinds of operations on a binding.
 func BindingKinds() []string { return []string{KindBind, KindUnbind} }
 
-// AllKinds lists the kinds of all operations.
+// AllKinds lists all kinds of operations.
 func AllKinds() []string {
 	return slices.Concat(Kinds(), BindingKinds(), []string{KindCleanup, KindOrchestrate})
 }
@@ -78,7 +78,7 @@ func NewOperation(kind string, instance Instance, update *Update, at time.Time) 
 	}, data)
 }
 
-// OfDeletedSubaccount returns the deletion, marked with the reason that the subaccount of its instance was deleted.
+// OfDeletedSubaccount marks a deletion as caused by the deletion of the instance's subaccount. It returns the changed operation.
 func OfDeletedSubaccount(deletion process.New) (process.New, error) {
 	var data Data
 	if err := json.Unmarshal(deletion.Payload, &data); err != nil {
@@ -109,7 +109,8 @@ func NewBindingOperation(kind, id string, instance Instance, binding Binding, at
 }
 
 // visibleTo returns the value of VisibleTo for an operation on the instance: the names of the platforms that may use the instance
-// now. After the instance is deleted, only these platforms see the operation; until then, the row of the instance decides.
+// now. They matter once the instance is deleted: only these platforms then see the operation. Before that, the instance's row
+// determines which platforms see it.
 func visibleTo(instance Instance) string { return strings.Join(instance.Platforms(), " ") }
 
 // newOperation adds the encoded data to an operation. The engine stores the data encrypted.

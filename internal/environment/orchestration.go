@@ -11,13 +11,13 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// orchestrationPath is the prefix of the key of an orchestration; see OrchestrationKey.
+// orchestrationPath is the prefix of the keys that OrchestrationKey returns.
 const orchestrationPath = "/orchestrations/"
 
-// OrchestrationState is the state of an orchestration. The states are stored and part of the operator API.
+// OrchestrationState is the state of an orchestration. States are stored and appear in the operator API, so never rename them.
 type OrchestrationState string
 
-// Orchestrations start as OrchestrationPending or OrchestrationPlanned. Ended lists the states of orchestrations that have ended. If
+// Orchestrations start as OrchestrationPending or OrchestrationPlanned. The states for which Ended returns true are final. If
 // operators retry failed targets, the orchestration is OrchestrationRetrying until an upgrade starts.
 const (
 	OrchestrationPending    OrchestrationState = "pending"
@@ -55,7 +55,7 @@ type Orchestration struct {
 	// Description is a status text for operators.
 	Description string
 	Parameters  fleet.Parameters
-	// OrderedBy is the name of the user who ordered it.
+	// OrderedBy is the name of the user who ordered the orchestration.
 	OrderedBy            string
 	CreatedAt, UpdatedAt time.Time
 	// Undoes is the ID of the orchestration whose upgrades this one rolls back, or empty.
@@ -64,8 +64,8 @@ type Orchestration struct {
 	// no plan.
 	AppliedBy string
 	AppliedAt time.Time
-	// Wave is the number of the running wave, from 1. SoakUntil is when the next wave begins, or zero while upgrades of this one
-	// are unfinished.
+	// Wave is the number of the running wave, from 1. SoakUntil is when the next wave begins, or zero while upgrades of the running
+	// wave are unfinished.
 	Wave      int
 	SoakUntil time.Time
 }
@@ -85,11 +85,11 @@ const (
 	TargetSucceeded  TargetState = "succeeded"
 	TargetFailed     TargetState = "failed"
 	TargetCanceled   TargetState = "canceled"
-	// TargetLeftOut marks an instance that was selected but cannot be upgraded. Description has the reason.
+	// TargetLeftOut marks an instance that was selected but cannot be upgraded. Target.Description contains the reason.
 	TargetLeftOut TargetState = "left out"
 )
 
-// Target is an instance of an orchestration.
+// Target is an instance that an orchestration has selected.
 type Target struct {
 	OrchestrationID, InstanceID string
 	// OperationID is the ID of the upgrade, or empty before the target is in progress. A retry gets another ID.
@@ -115,11 +115,12 @@ type Target struct {
 	FromVersion, ToVersion string
 	// Wave is the wave of the target, from 1. It is meaningless for targets that were left out.
 	Wave int
-	// ShootName is the Shoot name of the instance. Only lists of failed targets contain it, unless the instance was deleted.
+	// ShootName is the name of the instance's Shoot. It is set only in lists of failed targets, and is empty if the instance was
+	// deleted.
 	ShootName string
 }
 
-// OrchestrationKey returns the process.Record.InstanceID of the conductor of an orchestration.
+// OrchestrationKey returns the key of an orchestration, which is the process.Record.InstanceID of its conductor.
 func OrchestrationKey(orchestrationID string) string { return orchestrationPath + orchestrationID }
 
 // OrchestrationOf returns the ID in a key that OrchestrationKey returned. It returns false for other keys.

@@ -15,11 +15,11 @@ type OutsideObject struct {
 	Key       string
 	State     OutsideState
 	UpdatedAt time.Time
-	// Credential describes the kubeconfig of the runtime that the object contains. It is empty if the object has none, or if the
+	// Credential describes the runtime's kubeconfig that the object contains. It is zero if the object contains none or if the
 	// kubeconfig was never renewed.
 	Credential Credential
 	// Configuration is the configuration with which a call has just created or changed the object. It is empty in records that were
-	// read; the store returns it separately.
+	// read from the store, which returns the configuration separately.
 	Configuration secret.String
 }
 
@@ -27,7 +27,7 @@ type OutsideObject struct {
 // itself is not stored.
 type Credential struct {
 	IssuedAt, ExpiresAt time.Time
-	// RenewAt is when the broker renews it.
+	// RenewAt is when the broker renews the kubeconfig.
 	RenewAt time.Time
 	// RenewingUntil is the time until which a renewal may be in progress, or zero. Operations that change the object wait until
 	// then.
@@ -39,8 +39,8 @@ type Credential struct {
 // unknownValidity is the assumed validity of a kubeconfig that does not contain its expiry.
 const unknownValidity = 4 * time.Hour
 
-// NewCredential returns the credential that was issued at the given time and expires at until; zero means that the expiry is
-// unknown. It is renewed after half of its validity, so that half is left for retries.
+// NewCredential describes a kubeconfig that was issued at issued and expires at until. A zero until means that the expiry is
+// unknown. The kubeconfig is renewed after half of its validity, so the other half remains for retries.
 func NewCredential(issued, until time.Time) Credential {
 	if until.IsZero() {
 		until = issued.Add(unknownValidity)
@@ -73,18 +73,18 @@ const (
 	KindDataTenant = "data tenant"
 
 	SystemIAS = "ias"
-	// KindServiceProvider is the service provider that Kyma Environment Broker registered for the Grafana of an instance.
+	// KindServiceProvider is the service provider that Kyma Environment Broker registered for an instance's Grafana.
 	KindServiceProvider = "service provider"
 
 	SystemAvS = "avs"
-	// KindInternalEvaluation and KindExternalEvaluation are the evaluations of an instance. Their key is the ID that AvS
-	// has assigned.
+	// KindInternalEvaluation and KindExternalEvaluation are the evaluations of an instance. Their keys are the IDs that AvS
+	// assigned.
 	KindInternalEvaluation = "internal evaluation"
 	KindExternalEvaluation = "external evaluation"
 
 	SystemLifecycleManager = "lifecycle-manager"
-	// KindKubeconfig is the Secret with the kubeconfig of the runtime, and KindKymaResource its Kyma resource, both in the control plane.
-	// Their key is the text of the reference.
+	// KindKubeconfig is the Secret with the runtime's kubeconfig, and KindKymaResource is the runtime's Kyma resource. Both are in
+	// the control plane. Their keys are results of lifecyclemanager.Ref.String.
 	KindKubeconfig   = "kubeconfig"
 	KindKymaResource = "Kyma resource"
 
@@ -93,9 +93,10 @@ const (
 	KindCluster = "cluster"
 )
 
-// KindWithoutID returns the kind of the record for objects whose IDs never arrived. Its key is the number of requests that may
-// have created one.
+// KindWithoutID returns the kind of the record for objects of the given kind whose IDs never arrived. The record's key is the
+// number of requests that may have created such an object.
 func KindWithoutID(kind string) string { return kind + " without ID" }
 
-// KindMaintenance returns the kind of the record for an object in maintenance. Its key is the former state of the object.
+// KindMaintenance returns the kind of the record for an object of the given kind that is in maintenance. The record's key is the
+// object's state before the maintenance.
 func KindMaintenance(kind string) string { return kind + " in maintenance" }

@@ -6,13 +6,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// ServiceManager contains the credentials of a tenant for SAP Service Manager. Platforms send them in the field
-// sm_operator_credentials of the context, and the SAP BTP service operator in the runtime uses them. The JSON form contains secrets, so
-// it must be stored only in encrypted columns.
+// ServiceManager contains a tenant's credentials for SAP Service Manager. Platforms send them in the sm_operator_credentials
+// field of the context, and the SAP BTP service operator in the runtime uses them. The JSON form contains secrets, so it must be
+// stored only in encrypted columns.
 type ServiceManager struct {
 	ClientID     secret.Stored `json:"clientID"`
 	ClientSecret secret.Stored `json:"clientSecret"`
-	// URL is the URL of Service Manager. TokenURL is the URL of the token endpoint for it.
+	// URL is the URL of Service Manager. TokenURL is the URL of the endpoint that issues tokens for it.
 	URL      string `json:"url"`
 	TokenURL string `json:"tokenURL"`
 }
@@ -26,11 +26,12 @@ func (i Instance) ServiceManagerClusterID() string {
 	return uuid.NewSHA1(serviceManagerClusters, []byte(i.ID+"/"+i.ShootName)).String()
 }
 
-// btpOperator is the component of Kyma that contains the SAP BTP service operator.
+// btpOperator is the Kyma component that contains the SAP BTP service operator.
 const btpOperator = "btp-operator"
 
-// OverrideServiceManager sets the values of the component btp-operator in the installation of Kyma. Without credentials, without an
-// installation, or without this component it changes nothing. The keys are those of the component's chart.
+// OverrideServiceManager sets the values of the btp-operator component in the Kyma installation. It does nothing if there are no
+// credentials, if there is no installation, or if the installation lacks the component. The component's Helm chart defines the
+// keys.
 func (i Instance) OverrideServiceManager() {
 	credentials, kyma := i.Request.Cluster.ServiceManager, i.Request.Cluster.Kyma
 	if credentials == nil || kyma == nil || kyma.Installation == nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// TestOverrideServiceManager checks the values of the component btp-operator, and that an installation without it stays unchanged.
+// TestOverrideServiceManager checks the values of the btp-operator component, and that an installation without it stays
+// unchanged.
 func TestOverrideServiceManager(t *testing.T) {
 	with := func(credentials *environment.ServiceManager, components ...string) environment.Instance {
 		installation := &environment.KymaInstallation{}

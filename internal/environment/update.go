@@ -42,11 +42,11 @@ func UnchangedUpdate(instance Instance) Update {
 	}
 }
 
-// Changed returns the instance as it will be after the operation, which must have an update.
+// Changed returns the instance as it will be after the operation. Data.Update must not be nil.
 func (d Data) Changed() (Instance, error) {
 	changed, err := d.Update.Apply(d.Instance)
 	if err != nil {
-		return changed, failure.Wrap(failure.Internal, err, "the change of instance %s cannot be applied", d.Instance.ID)
+		return changed, failure.Wrap(failure.Internal, err, "the update of instance %s cannot be applied", d.Instance.ID)
 	}
 
 	return changed, nil
@@ -91,7 +91,7 @@ func (u Update) Apply(instance Instance) (Instance, error) {
 	return instance, nil
 }
 
-// merged returns the object with the fields of updates added or replaced. If this changes nothing, merged returns the bytes of
+// merged returns object with the fields of updates added or replaced. If this changes nothing, merged returns the bytes of
 // object, so that callers can compare bytes to detect an update without effect.
 func merged(object, updates json.RawMessage) (json.RawMessage, error) {
 	fields, before, changes := map[string]any{}, map[string]any{}, map[string]any{}

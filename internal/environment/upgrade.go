@@ -2,16 +2,16 @@ package environment
 
 import "time"
 
-// Upgrade is an upgrade of Kyma or of the cluster of an instance. Its JSON form is stored with operations.
+// Upgrade describes an upgrade of an instance's Kyma or cluster. Its JSON form is stored with operations.
 type Upgrade struct {
-	// Version is the version after the upgrade. For Kyma, it is empty if the operation chooses the version of the account or the
-	// default.
+	// Version is the version after the upgrade. For Kyma, it is empty if the operation chooses the account's version or the default
+	// version.
 	Version string `json:"version,omitempty"`
 	// MaintenanceVersion is Instance.MaintenanceVersion after the upgrade of a cluster. It is empty if the upgrade keeps it.
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty"`
 	// NotAfter is the latest start of the operation: the end of a maintenance window, or a deadline. Zero means no limit.
 	NotAfter time.Time `json:"notAfter,omitzero"`
-	// RollsBack is the ID of the Kyma upgrade that the operation rolls back, or empty. Former is then the Kyma before that
+	// RollsBack is the ID of the Kyma upgrade that the operation rolls back, or empty. Former then describes Kyma before that
 	// upgrade, and Version is its version.
 	RollsBack string `json:"rollsBack,omitempty"`
 	Former    *Kyma  `json:"former,omitempty"`

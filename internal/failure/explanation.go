@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Users of a platform never see the words of another system, because that system, or a program that responds in its place,
-// determines them. Explanation replaces these words with texts of this file, for the reasons, codes and fields that it knows.
+// Platform users never see the error text of another system, because it could contain anything. Explanation replaces it with
+// texts from this file, for the reasons, codes and fields that it knows.
 
-// Reported returns an error that carries the report of an upstream. Its text is the failed action, which may be empty, and the
-// explanation. Its detail is the report.
+// Reported returns an error that carries an upstream's error report. Its text consists of failed, the action that failed, which
+// may be empty, and the explanation. Its detail is the report.
 func Reported(kind Kind, failed, component, reason, reported string) *Error {
 	text, known := explanation(component, reason, reported)
 
@@ -25,7 +25,7 @@ func Reported(kind Kind, failed, component, reason, reported string) *Error {
 	return (&Error{Kind: kind, Text: text}).WithReason(reason, component).WithDetail(reported)
 }
 
-// Explanation returns a clause for users about an error of another system. It selects the words by the component, the reason and
+// Explanation returns a clause for users about an error of another system. It chooses the clause by the component, the reason and
 // known phrases in the reported text, and quotes none of the three.
 func Explanation(component, reason, reported string) string {
 	text, _ := explanation(component, reason, reported)
@@ -117,7 +117,7 @@ func titles() map[string]string {
 		ComponentProvisioner: "the Provisioner", ComponentProvisionerStorage: "the Provisioner's database",
 		ComponentGardener: "Gardener", ComponentGardenerClient: "Gardener", ComponentRuntime: "the cluster",
 		ComponentDirector: "Director", ComponentDirectorClient: "Director", ComponentDirectorToken: "the token endpoint of Director",
-		ComponentReleases: "the registry of releases", ComponentBundles: "the bundle provisioner",
+		ComponentReleases: "the release registry", ComponentBundles: "the bundle provisioner",
 	}
 }
 
@@ -150,7 +150,7 @@ type componentCause struct{ in, says string }
 // componentCauses returns the known causes. If a text contains several, the first one counts.
 func componentCauses() []componentCause {
 	return []componentCause{
-		{"exists already and", "one of its objects exists already and was installed by somebody else"},
+		{"exists already and", "one of its objects already exists and was installed by somebody else"},
 		{"a changed field is immutable", "one of its objects cannot be changed"},
 		{"the API server of the cluster rejects", "the cluster rejects one of its objects"},
 		{"has failed", "a Job has failed"},
@@ -162,7 +162,7 @@ func componentCauses() []componentCause {
 // phrase is a pattern in errors of Gardener's API server that is more specific than the reason, and its translation for users.
 type phrase struct {
 	in *regexp.Regexp
-	// forbidden is the kind of an error with this phrase and the HTTP status 403. If it is empty, the status has its usual
+	// forbidden is the kind of an error that contains this phrase and has HTTP status 403. If it is empty, the status has its usual
 	// meaning.
 	forbidden Kind
 	says      string
@@ -190,7 +190,7 @@ var phrases = []phrase{
 	},
 	{
 		regexp.MustCompile(`(?i)(?:credentials|secret)binding`),
-		"", "Gardener rejects the credentials binding: an operator must create it, or correct APP_TARGET_SECRETS of the broker",
+		"", "Gardener rejects the credentials binding: an operator must create it, or correct the broker's APP_TARGET_SECRETS",
 	},
 	{
 		regexp.MustCompile(`APP_KYMA_RELEASES_PATH`),
@@ -231,7 +231,7 @@ func GardenerCodes() []GardenerCode {
 		{"ERR_INFRA_UNAUTHORIZED", "the credentials lack a permission in the cloud account: grant it, then retry"},
 		{"ERR_CONFIGURATION_PROBLEM", "the cluster or its order is misconfigured: correct what the timeline of the operation describes, then retry"},
 		{"ERR_PROBLEMATIC_WEBHOOK", "a webhook in the cluster blocks its system components: correct or remove it, then retry"},
-		{"ERR_CLEANUP_CLUSTER_RESOURCES", "objects in the cluster are not deleted: look for their finalizers"},
+		{"ERR_CLEANUP_CLUSTER_RESOURCES", "objects in the cluster cannot be deleted: look for their finalizers"},
 		{"ERR_INFRA_DEPENDENCIES", "a resource in the cloud account is still in use: remove what depends on it"},
 		{"ERR_RETRYABLE_INFRA_DEPENDENCIES", "a resource in the cloud account is still in use: wait, or remove what depends on it"},
 		{"ERR_RETRYABLE_CONFIGURATION_PROBLEM", "the cluster is misconfigured: wait, or correct what the timeline of the operation describes"},
@@ -239,7 +239,7 @@ func GardenerCodes() []GardenerCode {
 	}
 }
 
-// RemedyOf returns the remedy of a code of Gardener, or an empty string for an unknown code.
+// RemedyOf returns the remedy for a Gardener code, or an empty string if the code is unknown.
 func RemedyOf(code string) string {
 	for _, known := range GardenerCodes() {
 		if known.Code == code {
@@ -267,7 +267,7 @@ func codesIn(text string) string {
 	return strings.Join(slices.Compact(found), "; ")
 }
 
-// fields maps fields of a Shoot and of an order to the Provisioner to the names that users of the broker know.
+// fields returns, by the paths of fields in Shoots and in orders to the Provisioner, the names that broker users know.
 func fields() map[string]string {
 	return map[string]string{
 		"metadata.name":                      "the name of the cluster",
@@ -300,14 +300,14 @@ func fields() map[string]string {
 	}
 }
 
-// paths matches a path of fields. positions matches an index or a key in it.
+// paths matches a field path. positions matches an index or a key in such a path.
 var (
 	paths     = regexp.MustCompile(`\b(?:spec|metadata|gardenerConfig)(?:\.[A-Za-z]+(?:\[[^\]]{0,100}\])?)+`)
 	positions = regexp.MustCompile(`\[[^\]]*\]`)
 )
 
-// fieldsIn returns the names of the fields whose paths the text contains, each once, or an empty string. A field without a name
-// gets the name of the closest enclosing field.
+// fieldsIn returns the names of the fields whose paths the text contains, each once, or an empty string. For a field that has no
+// name in fields, it returns the name of the closest enclosing field that has one.
 func fieldsIn(text string) string {
 	var found []string
 

@@ -88,13 +88,13 @@ const (
 	ComponentCleanupHook = "cleanup hook"
 	// ComponentCIS is SAP Cloud Management, which reports deleted subaccounts.
 	ComponentCIS = "cis"
-	// ComponentReconciler is the Reconciler of Kyma.
+	// ComponentReconciler is Kyma's Reconciler.
 	ComponentReconciler = "reconciler"
 	// ComponentControlPlane is the cluster with the Kyma configuration.
 	ComponentControlPlane = "k8s client - control plane"
-	// ComponentLifecycleManager is Lifecycle Manager of Kyma.
+	// ComponentLifecycleManager is Kyma's Lifecycle Manager.
 	ComponentLifecycleManager = "lifecycle-manager"
-	// ComponentReleases is the registry of Kyma releases.
+	// ComponentReleases is the registry that contains the Kyma releases.
 	ComponentReleases = "releases"
 )
 
@@ -102,11 +102,11 @@ const (
 // parse error texts.
 type Error struct {
 	Kind Kind
-	// Reason is a code for programs: a constant of this package or an error code of Gardener.
+	// Reason is a code for programs: a constant of this package or a Gardener error code.
 	Reason string
 	// Component names the system where the error occurred; empty means the service that reports the error.
 	Component string
-	// Text explains to the user what happened and how to react. It must not contain secrets, nor texts of other systems, which
+	// Text explains to the user what happened and how to react. It must not contain secrets or texts of other systems; the latter
 	// belong in Detail.
 	Text string
 	// Detail is the report of an upstream, for operators. WithDetail sets it. No response to a user of a platform contains it.
@@ -127,7 +127,8 @@ func While(err error, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }
 
-// New returns an error of the kind. The format and the arguments become the text for the user, so they must not contain secrets.
+// New returns an error of the given kind. The format and the arguments become the text for the user, so they must not contain
+// secrets.
 func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
@@ -204,7 +205,7 @@ func Of(err error) *Error {
 	return &Error{Kind: Internal, Reason: ReasonInternal, Text: "internal error", Cause: err}
 }
 
-// Is reports whether err is an error of the kind. It returns false if err is nil.
+// Is reports whether err is an error of the given kind. It returns false if err is nil.
 func Is(err error, kind Kind) bool {
 	return err != nil && KindOf(err) == kind
 }
@@ -245,7 +246,7 @@ func MappingOf(kind Kind) Mapping {
 // ReasonMeaning documents a reason and its remedy for the page docs/user/errors.md. All fields are required.
 type ReasonMeaning struct{ Reason, Meaning, Remedy string }
 
-// Reasons documents all reasons of this package. The reason of a failed operation can also be a code of Gardener, such as
+// Reasons documents all reasons of this package. The reason of a failed operation can also be a Gardener code, such as
 // ERR_INFRA_QUOTA_EXCEEDED.
 func Reasons() []ReasonMeaning {
 	return []ReasonMeaning{

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// maxDetail is the maximum length of Error.Detail, in characters. Errors of Gardener about several resources have this length.
+// maxDetail is the maximum length of Error.Detail, in characters. Gardener errors about several resources can be this long.
 const maxDetail = 1000
 
 // Shorten returns the text unchanged if it has at most limit characters. Otherwise it returns the start and the end of the text

@@ -37,8 +37,8 @@ func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // 405 with the Allow header.
 type Methods map[string]http.Handler
 
-// ServeHTTP implements http.Handler. Unlike http.ServeMux, it rejects a method that is not in the map with the JSON error body
-// of the other responses.
+// ServeHTTP implements http.Handler. Unlike http.ServeMux, it responds to a method that is not in the map with the JSON body of
+// all error responses.
 func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {
@@ -55,7 +55,7 @@ func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	refusal := Refusal{
 		Status: http.StatusMethodNotAllowed, Code: "MethodNotAllowed",
-		Description: "This path does not support the method " + r.Method + ".",
+		Description: "This path does not support the " + r.Method + " method.",
 	}
 	refusal.response().Write(w)
 }
@@ -75,16 +75,16 @@ type Response struct {
 	Body any
 	// Header contains additional headers. The Content-Type of a body is application/json unless Header sets a different type.
 	Header http.Header
-	// Stream writes the whole response, with its status and header. If it is set, the other fields are not used. It should
-	// end with the context that Connection returns.
+	// Stream writes the whole response, with its status and header. If it is set, the other fields are not used. It should end when
+	// the context that Connection returns ends.
 	Stream func(w http.ResponseWriter)
 }
 
-// OK returns a response with status 200 and the body.
+// OK returns a response with status 200 and the given body.
 func OK(body any) Response { return Response{Status: http.StatusOK, Body: body} }
 
-// RetryAfter returns the response with the header Retry-After: the wait rounded to whole seconds, but at least one. If the
-// response already has a Header, that map is modified.
+// RetryAfter returns the response with a Retry-After header that contains the wait, rounded to whole seconds but at least one. If
+// the response already has a Header, that map is modified.
 func (r Response) RetryAfter(wait time.Duration) Response {
 	if r.Header == nil {
 		r.Header = http.Header{}

@@ -34,7 +34,7 @@ func StartEventStream(w http.ResponseWriter) (*EventStream, error) {
 	return stream, nil
 }
 
-// Write sends the text immediately. It fails if the client does not receive it in time.
+// Write sends the text immediately. It fails if the client does not read the text within streamWriteTimeout.
 func (s *EventStream) Write(text []byte) error {
 	if err := s.controller.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil {
 		return fmt.Errorf("setting the deadline of a write: %w", err)

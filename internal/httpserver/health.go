@@ -37,10 +37,10 @@ func NewHealth(check func(context.Context) error, log logrus.FieldLogger) *Healt
 	return &Health{check: check, log: log, registry: registry, live: "ok\nversion " + build.Version + "\ncommit " + build.Commit}
 }
 
-// Registry returns the registry for the metrics of the service.
+// Registry returns the registry for the service's metrics.
 func (h *Health) Registry() *prometheus.Registry { return h.registry }
 
-// Handler returns the handler of the three paths.
+// Handler returns the handler for the three paths.
 func (h *Health) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, h.live) })
@@ -64,7 +64,7 @@ func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
 
 	if err := h.check(ctx); err != nil {
 		h.log.WithError(err).Warn("readiness check failed")
-		write(w, http.StatusServiceUnavailable, "not ready: the log of the service has the cause")
+		write(w, http.StatusServiceUnavailable, "not ready: the service's log has the cause")
 
 		return
 	}
@@ -79,8 +79,8 @@ func write(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text + "\n")) // an error means that the client has disconnected
 }
 
-// Run makes /readyz fail when the context ends. Run must be the last part of a service: parts stop in reverse order, so load
-// balancers notice the change before the API server stops.
+// Run makes /readyz fail when the context ends. Run must be the last lifecycle.Part of a service: parts stop in reverse order, so
+// load balancers notice the change before the API server stops.
 func (h *Health) Run(ctx context.Context) error {
 	<-ctx.Done()
 	h.stopping.Store(true)

@@ -44,7 +44,7 @@ func TestReadiness(t *testing.T) {
 		"database down": {
 			reason:     "requests would fail; the details are only logged",
 			check:      func(context.Context) error { return errors.New("dial 10.0.0.1: password hush") },
-			wantStatus: http.StatusServiceUnavailable, wantBody: "not ready: the log of the service has the cause\n",
+			wantStatus: http.StatusServiceUnavailable, wantBody: "not ready: the service's log has the cause\n",
 		},
 		"stopping": {
 			reason: "a stopping service gets no new requests", check: passes, stopping: true,

@@ -20,7 +20,7 @@ const (
 	// processor works on the other.
 	requestsPerProcessor = 2
 	// crowdedFor is how long a service stays busy after a request had to wait. Short requests, such as polls, overlap only for
-	// fractions of a millisecond, so that most single counts find few of them even at full load.
+	// fractions of a millisecond, so that a single count usually finds few of them even at full load.
 	crowdedFor = 100 * time.Millisecond
 )
 
@@ -50,7 +50,8 @@ func (l *Load) Exclude(wait func() error) error {
 	return wait()
 }
 
-// Busy reports whether there were more requests than the processors can work on in the last 100 ms, so that some of them waited.
+// Busy reports whether, at some time in the last 100 ms, there were more requests than the processors can work on, so that some
+// of them had to wait.
 func (l *Load) Busy() bool {
 	since := time.Now().UnixNano() - l.crowded.Load()
 

@@ -17,8 +17,8 @@ import (
 // RequestIdentity is the header in which platforms send the ID of a request. EchoRequestIdentity copies it to the response.
 const RequestIdentity = "X-Broker-API-Request-Identity"
 
-// TraceID is the response header with the ID of the request's trace, as 32 hexadecimal digits. The ID is not in the body of
-// errors: the Open Service Broker API allows additional headers, but an additional field would confuse strict clients.
+// TraceID is the response header with the ID of the request's trace, as 32 hexadecimal digits. The ID is not in error bodies: the
+// Open Service Broker API allows additional headers, but an additional field would confuse strict clients.
 const TraceID = "X-Trace-Id"
 
 // Middleware wraps a handler.
@@ -33,8 +33,8 @@ func Wrap(handler http.Handler, middlewares ...Middleware) http.Handler {
 	return handler
 }
 
-// EchoRequestIdentity is a middleware that copies the header RequestIdentity to the response, so platforms can match requests and
-// responses in logs. It ignores values of more than bounds.ID bytes; platforms send GUIDs.
+// EchoRequestIdentity is a middleware that copies the RequestIdentity header to the response, so platforms can match requests and
+// responses in logs. It ignores values of more than bounds.ID bytes, which are not the GUIDs that platforms send.
 func EchoRequestIdentity(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if identity := r.Header.Get(RequestIdentity); identity != "" && len(identity) <= bounds.ID {
@@ -91,9 +91,9 @@ func Connection(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Trace is a middleware for routers of gorilla/mux. It creates a span for the request and sets the route label of the metrics.
-// The span is named after the template of the route, because the path contains IDs and would make every name unique. If the trace
-// is sampled, the response has its ID in the header TraceID.
+// Trace is a middleware for gorilla/mux routers. It creates a span for the request and sets the route label of the metrics. The
+// span is named after the route template, because the path contains IDs and would make every name unique. If the trace is
+// sampled, the response has the trace ID in the TraceID header.
 func Trace(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := r.Method

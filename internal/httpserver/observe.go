@@ -65,7 +65,7 @@ type notes struct {
 	fields logrus.Fields
 	// cause is the cause of a refusal or panic, or nil.
 	cause error
-	// route and plan are labels of the metrics. result is the value of the label status; 0 stands for the status of the response.
+	// route and plan are labels of the metrics. result is the value of the status label; 0 stands for the status of the response.
 	route, plan string
 	result      int
 	// poll marks a request that its client repeats until something has changed.
@@ -74,16 +74,16 @@ type notes struct {
 
 type notesKey struct{}
 
-// Note adds a field to the log line of the request. Call Note and its variants only in the goroutine that serves the request.
-// Outside of Observe, they have no effect.
+// Note adds a field to the log line of the request. Call Note and its variants only in the goroutine that serves the request. For
+// requests outside the Observe middleware, they have no effect.
 func Note(ctx context.Context, field string, value any) {
 	if line := notesOf(ctx); line != nil {
 		line.fields[field] = value
 	}
 }
 
-// NoteRoute sets the route of the request in the metrics. The route must come from a fixed set, such as the templates of the
-// router, because each value creates a separate time series. The last call wins.
+// NoteRoute sets the route of the request in the metrics. The route must come from a fixed set, such as the route templates,
+// because each value creates a separate time series. The last call wins.
 func NoteRoute(ctx context.Context, route string) {
 	if line := notesOf(ctx); line != nil {
 		line.route = route
@@ -121,7 +121,7 @@ func NoteCause(ctx context.Context, refusal *Refusal) {
 	}
 }
 
-// notesOf returns the notes of the request, or nil outside of Observe.
+// notesOf returns the notes of the request, or nil if the request is outside the Observe middleware.
 func notesOf(ctx context.Context) *notes {
 	line, _ := ctx.Value(notesKey{}).(*notes)
 

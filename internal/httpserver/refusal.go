@@ -13,12 +13,12 @@ import (
 const (
 	// maxText is the maximum length of a description in characters. Platforms cut longer descriptions.
 	maxText = 255
-	// unavailableWait is the value of Retry-After in responses to requests that failed for a temporary reason.
+	// unavailableWait is the Retry-After value in responses to requests that failed for a temporary reason.
 	unavailableWait = 5 * time.Second
 
 	internalText    = "An internal error occurred. The service's log has the details."
 	unavailableText = "The database does not respond. Try again later."
-	tooLargeText    = "The body of the request is too large."
+	tooLargeText    = "The request body is too large."
 )
 
 // Refusal is an error response. It implements error, so endpoints and the packages that they call can return it.

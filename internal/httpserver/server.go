@@ -24,14 +24,14 @@ const (
 	// request.
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second
-	// writeTimeout limits the time from the header of a request to the end of its response. The longest requests, of the operator
-	// API, take up to 40 seconds. Event streams set their own deadlines.
+	// writeTimeout limits the time from the header of a request to the end of its response. The longest requests, which use the
+	// operator API, take up to 40 seconds. Event streams set their own deadlines.
 	writeTimeout = time.Minute
 	// idleTimeout is the time after which an idle connection is closed.
 	idleTimeout = 2 * time.Minute
 	// shutdownTimeout limits the time in which a stopping server completes requests in progress.
 	shutdownTimeout = 10 * time.Second
-	// unusedTimeout is the time for which a stopping server waits for the first request of a new connection.
+	// unusedTimeout is how long a stopping server waits for the first request on a new connection.
 	unusedTimeout = 500 * time.Millisecond
 	// maxHeaderBytes limits the header of a request. Tokens and the identities that platforms send need a few KiB.
 	maxHeaderBytes = 64 << 10
@@ -180,8 +180,8 @@ func closeOnDrain(handler http.Handler) http.Handler {
 	})
 }
 
-// trackUnused records connections that have not sent a request yet. The method Shutdown of net/http treats such connections as
-// busy for five seconds. This would delay every stop, because load balancers open connections in advance.
+// trackUnused records connections that have not sent a request yet. http.Server.Shutdown treats such connections as busy for five
+// seconds. This would delay every stop, because load balancers open connections in advance.
 func (s *Server) trackUnused(connection net.Conn, state http.ConnState) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -1,4 +1,4 @@
-// Package labels checks labels of instances, and selects instances by them.
+// Package labels checks the labels of instances and parses the selectors that select instances by label.
 package labels
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Max is the maximum number of labels of an instance, and of conditions of a selector.
+// Max is the maximum number of labels that an instance can have, and of conditions in a selector.
 const Max = 20
 
-// longestName is the length of the longest name with a prefix.
+// longestName is the maximum length of a label name, including the prefix and the slash.
 const longestName = validation.DNS1123SubdomainMaxLength + len("/") + validation.LabelValueMaxLength
 
 // Check returns an error of kind invalid unless the name and the value have the syntax of Kubernetes labels. The value may be empty.
@@ -36,7 +36,7 @@ func Check(name, value string) error {
 // Condition selects instances that have the label, with any value or with the given one.
 type Condition struct {
 	Name string
-	// Value is compared if Exact is set.
+	// Value is compared only if Exact is true.
 	Value string
 	Exact bool
 }

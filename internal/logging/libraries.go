@@ -12,12 +12,13 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Library is the log field with the name of the library, or of a part of it, that has written the line.
+// Library is the log field with the name of the library, or of a part of it, that wrote the line.
 const Library = "library"
 
-// CaptureLibraries makes the libraries of the process write to the logger: client-go and its watches (klog), controller-runtime,
-// OpenTelemetry, and everything that uses the standard logger, such as net/http and log/slog. Otherwise, they would write to standard
-// error in their own formats. Because it changes global variables of these libraries, only main may call it, before anything else.
+// CaptureLibraries makes the libraries of the process write to log: client-go and its watches (klog), controller-runtime,
+// OpenTelemetry, and everything that uses the standard logger, such as net/http and log/slog. Otherwise, they would write to
+// standard error in their own formats. Because it changes global variables of these libraries, only main may call it, before
+// anything else.
 func CaptureLibraries(log logrus.FieldLogger) {
 	klog.SetLogger(Logr(log).WithName("client-go"))
 	ctrllog.SetLogger(Logr(log).WithName("controller-runtime"))
@@ -42,8 +43,8 @@ func (s standard) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Logr returns a logger for libraries of Kubernetes that writes to the logger. Keys become fields, and the name becomes the field
-// Library. Lines with verbosity 1 have level debug. Lines with a higher verbosity are dropped.
+// Logr returns a logger for Kubernetes libraries that writes to log. Keys become fields, and the name becomes the Library field.
+// Lines with verbosity 1 have level debug. Lines with a higher verbosity are dropped.
 func Logr(log logrus.FieldLogger) logr.Logger { return logr.New(sink{log: log}) }
 
 // sink implements logr.LogSink.
@@ -95,7 +96,8 @@ func (s sink) WithName(name string) logr.LogSink {
 	return s
 }
 
-// fields returns the logger with the pairs as fields. Keys that every line of ours has, or that logrus sets, get the prefix "library.".
+// fields returns the logger with the pairs as fields. Keys that our own lines always have, or that logrus sets, get the
+// "library." prefix.
 func (s sink) fields(pairs []any) *logrus.Entry {
 	const pair = 2
 
@@ -117,13 +119,13 @@ func (s sink) fields(pairs []any) *logrus.Entry {
 	return s.log.WithFields(fields)
 }
 
-// named is implemented by the objects of Kubernetes. Only their names are logged, because Secrets are such objects.
+// named is implemented by Kubernetes objects. Only their names are logged, because an object can be a Secret.
 type named interface {
 	GetNamespace() string
 	GetName() string
 }
 
-// plain converts a value to one that JSON can encode. Objects become texts.
+// plain converts a value to one that JSON can encode. A Kubernetes object becomes its name, and other structures become text.
 func plain(value any) any {
 	switch typed := value.(type) {
 	case nil, bool, string, int, int32, int64, uint64, float64:

@@ -73,7 +73,7 @@ func (c Config) formatter() (logrus.Formatter, error) {
 	}
 }
 
-// New returns a logger that writes one line per entry, with the name of the service in the field Service. It drops lines below
+// New returns a logger that writes one line per entry, with the name of the service in the Service field. It drops lines below
 // the configured level. An unknown level or format is an error that names the variable without its prefix.
 func New(service string, config Config, output io.Writer) (logrus.FieldLogger, error) {
 	level, err := logrus.ParseLevel(config.Level)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Change is a field that a later write will change.
+// Change describes a field that writing the wanted object would change.
 type Change struct {
 	// Path names the field, such as spec.provider.workers[cpu-worker-0].maximum.
 	Path string `json:"path"`
@@ -31,9 +31,10 @@ func (c Change) String() string {
 	}
 }
 
-// Changes returns the fields of a present object that the wanted one changes, in the order of their paths. Like server-side apply, it
-// merges objects by their fields and lists of objects by the name or type of the items: fields and items that only the present object has
-// do not change. Fields for whose paths opaque returns true are replaced as a whole. Both objects must be convertible to JSON.
+// Changes returns the fields of the present object that writing the wanted one would change, sorted by path. Like server-side
+// apply, it merges objects by their fields and lists of objects by the name or type of the items: fields and items that only the
+// present object has do not change. A field is replaced as a whole if opaque returns true for its path. Both objects must be
+// convertible to JSON.
 func Changes(present, wanted any, opaque func(path string) bool) ([]Change, error) {
 	return compare(present, wanted, comparison{opaque: opaque})
 }
@@ -46,7 +47,7 @@ func Missing(present, wanted any) ([]string, error) {
 	return Paths(changes), err
 }
 
-// compare returns the changes that a comparison of the JSON forms finds, in the order of their paths.
+// compare returns the changes between the JSON forms of the two objects, sorted by path.
 func compare(present, wanted any, comparison comparison) ([]Change, error) {
 	had, err := tree(present)
 	if err != nil {
@@ -185,7 +186,7 @@ func text(value any) string {
 	return string(encoded)
 }
 
-// Paths returns the paths of the changes.
+// Paths returns the paths of the changes, sorted and without duplicates.
 func Paths(changes []Change) []string {
 	paths := map[string]bool{}
 	for _, each := range changes {

@@ -1,2 +1,2 @@
-// Package objectdiff compares objects by their fields: it lists the fields that a later write changes, each as one line.
+// Package objectdiff compares objects by their fields: it lists the fields that a write would change, one line for each.
 package objectdiff

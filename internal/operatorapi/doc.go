@@ -1,9 +1,9 @@
 // Package operatorapi is the contract of the operator API: openapi.yaml and the Go types generated from it.
 // The package contains no logic.
 //
-// Broker and Provisioner both serve the API. The routes and handler signatures of internal/operatorapi/operatorserver and the
-// methods of ebctl's client are generated from the same file, so servers, client and description always agree. To
-// change the API, edit openapi.yaml first; docs/contributor/add-an-operator-endpoint.md lists the steps.
+// The broker and the Provisioner both serve the API. The routes and handler signatures of internal/operatorapi/operatorserver and
+// the methods of ebctl's client are generated from the same file, so servers, client and description always agree. To change the
+// API, edit openapi.yaml first; docs/contributor/add-an-operator-endpoint.md lists the steps.
 package operatorapi
 
 import _ "embed" // openapi.yaml

@@ -17,7 +17,7 @@ import (
 const (
 	resourcesFolder = "../../resources"
 	release         = "eb"
-	// prefix begins the names of the objects of the release.
+	// prefix is the prefix of the names of the objects of the release.
 	prefix = "eb-environment-broker"
 )
 
@@ -72,7 +72,7 @@ func merged(t *testing.T, values, changes string) string {
 	return string(text)
 }
 
-// find converts the object of a kind and name to its type.
+// find returns the object with the given kind and name, converted to T.
 func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) T {
 	t.Helper()
 
@@ -93,7 +93,7 @@ func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name 
 	return typed
 }
 
-// names returns the names of the objects of a kind.
+// names returns the names of the objects of the given kind.
 func names(objects []*unstructured.Unstructured, kind string) []string {
 	found := []string{}
 
@@ -106,7 +106,7 @@ func names(objects []*unstructured.Unstructured, kind string) []string {
 	return found
 }
 
-// deployments returns the Deployments by service.
+// deployments returns the Deployments by service name.
 func deployments(t *testing.T, objects []*unstructured.Unstructured) map[string]appsv1.Deployment {
 	t.Helper()
 

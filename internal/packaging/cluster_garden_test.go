@@ -24,7 +24,7 @@ var cluster *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(bundletest.Main(m, &cluster)) }
 
-// restricted creates the namespace of the release, with Pod Security at the level restricted.
+// restricted creates the namespace of the release, in which Pod Security enforces the restricted level.
 func restricted(t *testing.T) client.Client {
 	t.Helper()
 
@@ -40,8 +40,8 @@ func restricted(t *testing.T) client.Client {
 	return connection
 }
 
-// apply sends the objects to the API server by a server-side apply as a dry run, which refuses unknown fields. It leaves out kinds whose definitions
-// belong to other projects.
+// apply sends the objects to the API server with a server-side apply as a dry run, which rejects unknown fields. It omits kinds
+// that other projects define.
 func apply(t *testing.T, connection client.Client, objects []*unstructured.Unstructured) {
 	t.Helper()
 
@@ -64,7 +64,8 @@ func apply(t *testing.T, connection client.Client, objects []*unstructured.Unstr
 	}
 }
 
-// createPods creates a Pod from each template as a dry run, so that Pod Security checks it: for Deployments, it only warns.
+// createPods creates a Pod from each template as a dry run, so that Pod Security checks it. For Deployments, Pod Security would
+// only print warnings.
 func createPods(t *testing.T, connection client.Client, objects []*unstructured.Unstructured) {
 	t.Helper()
 
@@ -87,7 +88,8 @@ func createPods(t *testing.T, connection client.Client, objects []*unstructured.
 	}
 }
 
-// TestAPIServerAcceptsTheChart applies the objects of the chart to a real API server, whose Pod Security enforces the level restricted.
+// TestAPIServerAcceptsTheChart applies the objects of the chart to a real API server, whose Pod Security enforces the restricted
+// level.
 func TestAPIServerAcceptsTheChart(t *testing.T) {
 	connection := restricted(t)
 
@@ -125,7 +127,7 @@ ingress: {annotations: {team: platform}}
 	}
 }
 
-// TestAPIServerAcceptsTheKustomization does the same for the example of Kustomize.
+// TestAPIServerAcceptsTheKustomization applies the example of a kustomization to the same API server.
 func TestAPIServerAcceptsTheKustomization(t *testing.T) {
 	connection := restricted(t)
 	objects := kustomized(t, "example")

@@ -40,7 +40,7 @@ func TestHost(t *testing.T) {
 	status := harness.FreeAddress(t)
 	server := postgrestest.Own(t).Config(t, "postgres")
 
-	// The test builds the broker only.
+	// Build only the broker.
 	broker := harness.Build(t, "broker")
 	for _, name := range []string{"broker", "provisioner", "bundler", "ebctl"} {
 		path := filepath.Join(folder, "bin", name)

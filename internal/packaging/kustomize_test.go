@@ -68,7 +68,8 @@ func TestKustomizationsAreTheChart(t *testing.T) {
 	}
 }
 
-// TestOverlay checks what the example adds to the base: namespace, image, replicas and variables, whose change replaces the Pods.
+// TestOverlay checks what the example adds to the base: a namespace, an image, replicas, and variables, whose changes replace the
+// Pods.
 func TestOverlay(t *testing.T) {
 	objects := kustomized(t, "example")
 
@@ -89,7 +90,7 @@ func TestOverlay(t *testing.T) {
 			t.Errorf("%s has the image %s in the namespace %s", service, container.Image, deployment.Namespace)
 		}
 
-		// The name of the ConfigMap has a hash of its content.
+		// The name of the ConfigMap contains a hash of its content.
 		name := container.EnvFrom[len(container.EnvFrom)-1].ConfigMapRef.Name
 		if name == deployment.Name {
 			t.Errorf("%s: the name of the ConfigMap does not change with its content", service)

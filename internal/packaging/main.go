@@ -35,11 +35,11 @@ func main() {
 	}
 }
 
-// run writes all generated files to the folder resources, and removes files that are no longer generated.
+// run writes all generated files to the folder resources/, and removes files that are no longer generated.
 func run(resources string) error {
 	root, err := os.OpenRoot(resources)
 	if err != nil {
-		return fmt.Errorf("opening the folder of the resources: %w", err)
+		return fmt.Errorf("opening the resources folder: %w", err)
 	}
 	defer func() { _ = root.Close() }()
 
@@ -50,7 +50,7 @@ func run(resources string) error {
 
 	for _, folder := range []string{copiesFolder, kustomizeFolder + "/base", kustomizeFolder + "/bundler"} {
 		if err := root.RemoveAll(folder); err != nil {
-			return fmt.Errorf("removing former files: %w", err)
+			return fmt.Errorf("removing the previous files: %w", err)
 		}
 	}
 
@@ -67,7 +67,7 @@ func run(resources string) error {
 	return nil
 }
 
-// generated returns the contents of the generated files by their paths in the folder resources.
+// generated returns the contents of the generated files by their paths in resources/.
 func generated(resources fs.FS) (map[string][]byte, error) {
 	files := map[string][]byte{}
 
@@ -103,7 +103,7 @@ func generated(resources fs.FS) (map[string][]byte, error) {
 	return files, err
 }
 
-// addCopies adds the copies of a file or of the files in a folder.
+// addCopies adds copies of a file, or of all files in a folder.
 func addCopies(files map[string][]byte, resources fs.FS, name string) error {
 	err := fs.WalkDir(resources, name, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -121,7 +121,7 @@ func addCopies(files map[string][]byte, resources fs.FS, name string) error {
 	return nil
 }
 
-// configurations returns the variables of the services, by the name of the program.
+// configurations returns the environment variables of the services by program name.
 func configurations() map[string][]program.Variable {
 	return map[string][]program.Variable{
 		"broker":      program.Variables(program.Prefix, brokerservice.DefaultConfig()),

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// endpoint is one end of a connection: a Pod with its labels, in a namespace with the label of its name. Systems outside of the cluster
-// have neither.
+// endpoint is one end of a connection: a Pod with its labels, in a namespace that has its name as a label. Systems outside of the
+// cluster have neither.
 type endpoint struct {
 	labels, namespaceLabels map[string]string
-	// ports has the names of the container's ports.
+	// ports contains the container's ports by name.
 	ports map[string]int32
 }
 
@@ -107,7 +107,7 @@ func policiesOf(t *testing.T, objects []*unstructured.Unstructured) []networking
 	return found
 }
 
-// sends reports whether the policies permit the connection on its way out.
+// sends reports whether the egress policies permit the connection.
 func sends(policies []networkingv1.NetworkPolicySpec, from, to endpoint, port int32) bool {
 	selected := selecting(policies, from, networkingv1.PolicyTypeEgress)
 
@@ -118,7 +118,7 @@ func sends(policies []networkingv1.NetworkPolicySpec, from, to endpoint, port in
 	})
 }
 
-// receives reports whether the policies permit the connection on its way in.
+// receives reports whether the ingress policies permit the connection.
 func receives(policies []networkingv1.NetworkPolicySpec, from, to endpoint, port int32) bool {
 	selected := selecting(policies, to, networkingv1.PolicyTypeIngress)
 
@@ -129,7 +129,7 @@ func receives(policies []networkingv1.NetworkPolicySpec, from, to endpoint, port
 	})
 }
 
-// selecting returns the policies of the namespace of the release that select the Pod.
+// selecting returns the policies in the namespace of the release that select the Pod.
 func selecting(policies []networkingv1.NetworkPolicySpec, pod endpoint, direction networkingv1.PolicyType) []networkingv1.NetworkPolicySpec {
 	return slices.DeleteFunc(slices.Clone(policies), func(policy networkingv1.NetworkPolicySpec) bool {
 		return pod.namespaceLabels[corev1.LabelMetadataName] != namespace || !slices.Contains(policy.PolicyTypes, direction) ||

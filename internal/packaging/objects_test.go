@@ -77,7 +77,8 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// TestNoSecrets checks that the chart never creates Secrets: their values would be in the values of the release.
+// TestNoSecrets checks that the chart never creates Secrets, because their content would then be stored in the values of the
+// release.
 func TestNoSecrets(t *testing.T) {
 	for _, name := range []string{"production", "evaluation"} {
 		if found := names(mustRender(t, name, ""), "Secret"); len(found) > 0 {

@@ -25,7 +25,7 @@ type value struct {
 	node *yaml.Node
 }
 
-// servicePrefixes returns the keys of the services in the values, below which the same keys have the same meaning.
+// servicePrefixes returns the top-level keys of the services in values.yaml. Below these, the same keys have the same meaning.
 func servicePrefixes() []string { return []string{"broker", "provisioner", "bundler"} }
 
 // chartReadme returns the README of the chart. Its tables contain the comments and defaults from values.yaml.
@@ -58,8 +58,8 @@ func chartReadme(resources fs.FS) ([]byte, error) {
 	return page.Bytes(), nil
 }
 
-// documented returns the values with comments, in their order. It is an error if neither a leaf nor any of its parents has a comment,
-// unless the value is documented for the broker and applies to all services.
+// documented returns the values with comments, in the order of the file. It is an error if neither a leaf nor any of its parents
+// has a comment, unless the value is documented for the broker and applies to all services.
 func documented(root *yaml.Node) ([]value, error) {
 	var (
 		found   []value
@@ -121,7 +121,7 @@ func splitService(path string) (service, rest string) {
 	return service, rest
 }
 
-// serviceTable returns the table of the values that each service has.
+// serviceTable returns a table of the values that belong to a service, with a column for the defaults of each service.
 func serviceTable(values []value) string {
 	var (
 		paths    []string
@@ -159,7 +159,7 @@ func serviceTable(values []value) string {
 	return table.String()
 }
 
-// otherTable returns the table of the values that belong to no service.
+// otherTable returns a table of the values that belong to no service.
 func otherTable(values []value) string {
 	var table strings.Builder
 	table.WriteString("| value | default | meaning |\n| --- | --- | --- |\n")
@@ -173,7 +173,7 @@ func otherTable(values []value) string {
 	return table.String()
 }
 
-// inline returns a default as inline code with JSON, or as an empty string for an empty value.
+// inline returns a default value in JSON, formatted as inline code, or an empty string for an empty value.
 func inline(node *yaml.Node) string {
 	var content any
 	if err := node.Decode(&content); err != nil {
@@ -188,5 +188,5 @@ func inline(node *yaml.Node) string {
 	return "`" + strings.ReplaceAll(strings.Trim(string(text), `"`), `"`, "") + "`"
 }
 
-// escaped escapes a text for a cell of a table.
+// escaped escapes a text for use in a table cell.
 func escaped(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

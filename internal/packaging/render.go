@@ -20,7 +20,7 @@ import (
 // namespace is the namespace in which releases are rendered.
 const namespace = "environments"
 
-// yamlBuffer is the number of bytes in which the decoder looks for JSON instead of YAML.
+// yamlBuffer is the number of bytes that the decoder examines to distinguish JSON from YAML.
 const yamlBuffer = 4096
 
 // chartFiles returns the files of the chart by their paths in its folder.
@@ -43,7 +43,7 @@ func chartFiles(resources fs.FS) (map[string][]byte, error) {
 	return files, nil
 }
 
-// renderChart renders a chart with the values in YAML, with the same checks as `helm install`. Accessing a missing value is an error.
+// renderChart renders a chart with values in YAML, with the same checks as `helm install`. Accessing a missing value is an error.
 func renderChart(contents map[string][]byte, release, values string) ([]*unstructured.Unstructured, error) {
 	files := make([]*loader.BufferedFile, 0, len(contents))
 	for _, name := range slices.Sorted(maps.Keys(contents)) {

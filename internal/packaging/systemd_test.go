@@ -44,7 +44,7 @@ func settings(t *testing.T, name string) []setting {
 	return found
 }
 
-// unitSetting returns the value of a setting that the unit has once.
+// unitSetting returns the value of a setting that occurs once in the unit.
 func unitSetting(t *testing.T, name string) string {
 	t.Helper()
 
@@ -138,8 +138,8 @@ func TestEnvironmentFiles(t *testing.T) {
 	}
 }
 
-// TestUnitRuns starts the broker with the command of the unit in the folder of its state, with the variables of its file, but SQLite and
-// other addresses. Then it stops the broker as systemd does.
+// TestUnitRuns starts the broker as the unit does: with its command, in its state folder, and with the variables of its
+// environment file, except that it uses SQLite and other addresses. Then it stops the broker as systemd does.
 func TestUnitRuns(t *testing.T) {
 	command := strings.ReplaceAll(unitSetting(t, "ExecStart"), "%i", "broker")
 	if command != "/usr/local/bin/broker" {
@@ -186,7 +186,7 @@ func TestUnitRuns(t *testing.T) {
 	}
 }
 
-// defaultOf returns the default of a variable.
+// defaultOf returns the default value of a variable.
 func defaultOf(t *testing.T, service, name string) string {
 	t.Helper()
 

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTutorialValues renders the chart with the values of the tutorial on production, and checks that each Secret and ConfigMap that they
-// name is one that the tutorial creates.
+// TestTutorialValues renders the chart with the values of the tutorial on production, and checks that the tutorial creates each
+// Secret and ConfigMap that these values name.
 func TestTutorialValues(t *testing.T) {
 	t.Parallel()
 

@@ -131,7 +131,7 @@ func TestRefusedValues(t *testing.T) {
 	}
 }
 
-// TestVariables checks the values of variables in the Pods, from each of their sources.
+// TestVariables checks the values of variables in the Pods, for each source of values.
 func TestVariables(t *testing.T) {
 	objects := mustRender(t, "production", "broker: {config: {APP_TRACING_SAMPLE: 0.25, APP_OSB_STRICT: true, APP_BINDING_LIMIT: 12}}")
 	broker := find[corev1.ConfigMap](t, objects, "ConfigMap", prefix+"-broker").Data
@@ -153,7 +153,7 @@ func TestVariables(t *testing.T) {
 		t.Errorf("APP_LIMITS_BYTES is %q, want 1073741824: Helm reads integers as floating-point numbers", got)
 	}
 
-	// Kubernetes expands variables only if they are defined before.
+	// Kubernetes expands a variable only if it is defined earlier in the list.
 	environment := deployments(t, objects)["bundler"].Spec.Template.Spec.Containers[0].Env
 	if environment[0].Name != "APP_NAMESPACE" || environment[0].ValueFrom.FieldRef.FieldPath != "metadata.namespace" ||
 		environment[1].Name != "APP_EXTERNAL_ADDRESS" || environment[1].Value != "https://eb-environment-broker-bundler.$(APP_NAMESPACE).svc:8443" {
@@ -239,7 +239,8 @@ func TestVariablesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestHelmVersion checks that the program with which the tests install the chart has the version of the library that renders it.
+// TestHelmVersion checks that the Helm program with which the tests install the chart has the same version as the library that
+// renders it.
 func TestHelmVersion(t *testing.T) {
 	texts := map[string]string{}
 

@@ -19,14 +19,14 @@ type Build struct {
 	// Version is the tag, such as v0.2.0, or Go's pseudo-version of a commit between tags. It ends with +dirty if the sources had
 	// uncommitted changes. It is (devel) if the toolchain recorded no version.
 	Version string
-	// Commit is the full hash of the Git commit, or the word unknown.
+	// Commit is the full hash of the Git commit, or "unknown".
 	Commit string
 	// Go is the version of the toolchain, such as go1.26.0.
 	Go string
 }
 
-// ReadBuild returns the description of the running binary, as recorded by the Go toolchain. Builds need no linker flags: a build in a
-// clone of the repository records the tag and the commit automatically. Builds without the folder .git, builds in linked Git
+// ReadBuild returns the description of the running binary, as recorded by the Go toolchain. Builds need no linker flags: a build
+// in a clone of the repository records the tag and the commit automatically. Builds without a .git folder, builds in linked Git
 // worktrees, and builds by `go test` record neither.
 func ReadBuild() Build {
 	build, known := debug.ReadBuildInfo()

@@ -15,8 +15,8 @@ import (
 // Prefix is the prefix of the environment variables of both services.
 const Prefix = "APP_"
 
-// ReadSettings returns the configuration: the defaults, overridden by the variables with the prefix. The environment has the form
-// of os.Environ.
+// ReadSettings returns the configuration: the defaults, overridden by the variables with the prefix. environment has the form of
+// os.Environ.
 //
 // An empty variable keeps the default, because Helm charts set variables to empty values. A map variable replaces the whole
 // default map. ReadSettings ignores unknown variables. The error lists all invalid variables and quotes no values.
@@ -31,8 +31,7 @@ func ReadSettings[Config any](prefix string, defaults Config, environment []stri
 
 	var lines []string
 
-	// The errors of the library name the field but not the variable. Therefore, parse each variable separately to find the
-	// invalid ones.
+	// The library's errors name the field but not the variable. Therefore, parse each variable separately to find the invalid ones.
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		if strings.HasPrefix(name, prefix) {
 			alone := defaults
@@ -49,7 +48,7 @@ func ReadSettings[Config any](prefix string, defaults Config, environment []stri
 	return defaults, fmt.Errorf("reading the configuration: %s", strings.Join(lines, "; "))
 }
 
-// form describes how to write a value of the type.
+// form says how to write a value of the given type, for error texts.
 func form(kind reflect.Type) string {
 	switch kind {
 	case reflect.TypeFor[time.Duration]():
@@ -69,8 +68,8 @@ func form(kind reflect.Type) string {
 	}
 }
 
-// describe returns a line for each invalid value in an error of the library. It does not use the library's texts, because they
-// quote the values.
+// describe returns a line for each invalid value in the library's error. It does not use the library's texts, because they quote
+// the values.
 func describe(name string, err error) []string {
 	aggregate, _ := errors.AsType[env.AggregateError](err)
 	lines := make([]string, 0, len(aggregate.Errors))

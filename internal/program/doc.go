@@ -1,4 +1,4 @@
-// Package program contains what every binary of the project needs: arguments, configuration by environment variables, help,
+// Package program contains what every binary of the project needs: arguments, configuration through environment variables, help,
 // version and exit code.
 //
 //   - program.go: the main function of a binary. --help and --version need no configuration and do not start the program. To add a

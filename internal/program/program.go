@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 )
 
-// exitUsage is the exit code for invalid arguments, by the convention of shells.
+// exitUsage is the exit code for invalid arguments, which follows the shell convention.
 const exitUsage = 2
 
 // Program is a command with the configuration type Config. All fields except Flags are required.
@@ -29,7 +29,8 @@ type Program[Config any] struct {
 	Flags func(flags *flag.FlagSet)
 	// Run runs the program. SIGINT or SIGTERM ends the context.
 	Run func(ctx context.Context, settings Config) error
-	// Commands replace Run if the first argument is their name. They have the same variables.
+	// If the first argument is the name of one of the Commands, that command runs instead of Run. Commands use the same environment
+	// variables.
 	Commands []Command[Config]
 }
 

@@ -39,7 +39,7 @@ func variables(prefix string, config reflect.Value) []Variable {
 		}
 
 		if field.Tag.Get("env") == "-" {
-			continue // The program sets it.
+			continue // set by the program, not by a variable
 		}
 
 		found = append(found, Variable{

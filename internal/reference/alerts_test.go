@@ -184,8 +184,8 @@ func checkMetric(t *testing.T, all map[string][]string, metric *parser.VectorSel
 	return labels
 }
 
-// occurs reports whether a label can have the value. The help text of the metric lists the values of most labels. The values of requests and
-// the bounds of histograms are compared with running services by test/e2e.
+// occurs reports whether a label can have the given value. The help text of the metric lists the values of most labels. The
+// values of request labels and the bounds of histograms are compared with running services by test/e2e.
 func occurs(label, value, help string) bool {
 	switch label {
 	case "method", "route", "status", "le":
@@ -231,7 +231,7 @@ func checkTexts(t *testing.T, rule alert, labels []string) {
 	}
 }
 
-// TestAlertsAreDocumented checks that the page of the alerts explains every rule with its severity, and no others.
+// TestAlertsAreDocumented checks that the page on alerts explains every rule with its severity, and no others.
 func TestAlertsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile(alertsPage)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // budgets is the group of the rules on error budgets.
 const budgets = "environment-broker-budgets"
 
-// The times between two scrapes, and between two evaluations. Both are longer than usual, so that the test is fast.
+// Intervals between scrapes and between evaluations. Both are longer than usual, so that the test is fast.
 const (
 	scrape   = 2 * time.Minute
 	interval = 10 * time.Minute
@@ -26,8 +26,8 @@ const (
 
 // traffic counts the requests and the operations of a service between two scrapes.
 type traffic struct {
-	// accepted counts requests without an error, refused counts requests with an error, and slow counts those of both that take more than
-	// a second.
+	// accepted counts requests without an error, and refused counts requests with an error. slow counts the requests of both
+	// kinds that take more than a second.
 	accepted, refused, slow float64
 	// done counts operations that succeed within an hour, and failed counts failed ones.
 	done, failed float64
@@ -66,7 +66,8 @@ func (s *series) add(at time.Time, more traffic) {
 	}
 }
 
-// TestBudgetAlerts evaluates the rules on error budgets with Prometheus' engine while a service has a constant traffic, and then another one.
+// TestBudgetAlerts evaluates the rules on error budgets with Prometheus' engine. The service first has healthy traffic, and then
+// the traffic of the test case.
 func TestBudgetAlerts(t *testing.T) {
 	t.Parallel()
 
@@ -76,7 +77,7 @@ func TestBudgetAlerts(t *testing.T) {
 		reason string
 		then   traffic
 		during time.Duration
-		// want are the alerts that fire at the end, and wantSoon those after 20 minutes.
+		// want lists the alerts that fire at the end, and wantSoon those that fire after 20 minutes.
 		wantSoon, want []string
 	}{
 		"WithinGoal": {"one request in 2000 fails, half of the budget", traffic{accepted: 1999, refused: 1, slow: 1, done: 100}, 3 * time.Hour, nil, nil},
@@ -172,7 +173,7 @@ func TestBudgetAlerts(t *testing.T) {
 	}
 }
 
-// runbooks is the beginning of the addresses of runbooks: the files of the repository.
+// runbooks is the prefix of runbook URLs, which refer to files of the repository.
 const runbooks = "https://github.com/environment-broker/environment-broker/blob/main/"
 
 // TestRunbooks checks that the alerts on budgets link to runbooks, and that the page and the section of each link exist.
@@ -214,7 +215,7 @@ func TestRunbooks(t *testing.T) {
 			t.Errorf("%s: %s has no section %q", rule.Alert, page, section)
 		}
 
-		// The row of the alert leads to the section, too.
+		// The page must also have a table row that names the alert.
 		if !regexp.MustCompile(`(?m)^\| [^|]*\b` + rule.Alert + `\b`).Match(content) {
 			t.Errorf("%s: %s does not describe the alert", rule.Alert, page)
 		}

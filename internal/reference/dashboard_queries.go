@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// selected selects the series of the jobs of the dashboard.
+// selected selects the series of the jobs that the dashboard shows.
 const selected = `{job=~"$job"}`
 
-// unitNumber is Grafana's unit for numbers.
+// unitNumber is Grafana's unit for plain numbers.
 const unitNumber = "short"
 
-// histogram reports whether the metric is a histogram. It knows histograms by their names, because the page does not contain the types.
+// histogram reports whether the metric is a histogram. It recognizes histograms by their names, because the documentation does
+// not contain the types of metrics.
 func (m metric) histogram() bool {
 	return strings.HasSuffix(m.name, "_duration_seconds") || strings.HasSuffix(m.name, "pickup_delay_seconds")
 }
@@ -91,7 +92,7 @@ func (m metric) graph() graph {
 	return made
 }
 
-// quantileOf returns the query for a quantile of a histogram, by the labels.
+// quantileOf returns the query for a quantile of a histogram, grouped by the given labels.
 func quantileOf(quantile, name string, by []string) string {
 	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s_bucket%s[$__rate_interval])))",
 		quantile, strings.Join(append([]string{"le"}, by...), ", "), name, selected)
@@ -159,7 +160,7 @@ func overviewRows() []row {
 	}
 }
 
-// budgetRows returns the shares of bad events that the rules in alerts.yaml record.
+// budgetRows returns rows with the shares of bad events that the rules in alerts.yaml record, and with the resulting burn rates.
 func budgetRows() []row {
 	var rows []row
 

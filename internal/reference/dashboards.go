@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// dashboards returns the Grafana dashboards by the name of their file. The dashboards of the services have a panel for each metric in the
-// tables of the documentation. Tests compare these tables with the registries of the services.
+// dashboards returns the Grafana dashboards by file name, without the extension. The dashboards of the services have a panel for
+// each metric in the tables of the documentation. Tests compare these tables with the registries of the services.
 func dashboards(docs string) (map[string]dashboard, error) {
 	services, err := documentedMetrics(filepath.Join(docs, "operator/metrics.md"))
 	if err != nil {
@@ -60,7 +60,7 @@ func writeDashboards(docs, folder string) error {
 	return nil
 }
 
-// metric is a row of a table of metrics in the documentation.
+// metric is a row of a metrics table in the documentation.
 type metric struct {
 	name, help string
 	labels     []string
@@ -69,7 +69,7 @@ type metric struct {
 // namespace is the prefix of all metrics of the services.
 const namespace = "environment_broker_"
 
-// documentedMetrics returns the metrics in the table of a page, in their order.
+// documentedMetrics returns the metrics in the table of a page, in the order of the table.
 func documentedMetrics(page string) ([]metric, error) {
 	content, err := os.ReadFile(page) //nolint:gosec // a page of this repository
 	if err != nil {
@@ -160,10 +160,10 @@ type (
 	}
 )
 
-// schemaVersion is the version of the model since Grafana 11.
+// schemaVersion is the version of Grafana's JSON model since Grafana 11.
 const schemaVersion = 39
 
-// prometheusSource is the data source that the user selects.
+// prometheusSource refers to the data source that the user selects on the dashboard.
 func prometheusSource() *datasource { return &datasource{Type: "prometheus", UID: "${datasource}"} }
 
 // newDashboard returns a dashboard with the rows, and with variables for the data source and the jobs.
@@ -195,14 +195,14 @@ type row struct {
 	graphs []graph
 }
 
-// graph is a panel: one query, or one for each legend.
+// graph is a panel with one or more queries.
 type graph struct {
 	title, help, unit string
-	// queries are pairs of a query and a legend.
+	// queries contains pairs of a query and its legend.
 	queries [][2]string
 }
 
-// placed returns the panels of a row below the present ones: two graphs per line.
+// placed returns the panels of a row, which it places below the existing panels, two graphs per line.
 func (d *dashboard) placed(each row) []panel {
 	const (
 		width, height = 12, 8
@@ -234,7 +234,7 @@ func (d *dashboard) placed(each row) []panel {
 	return panels
 }
 
-// json returns the file of a dashboard.
+// json returns the content of the dashboard file.
 func (d dashboard) json() ([]byte, error) {
 	var content bytes.Buffer
 
@@ -247,7 +247,7 @@ func (d dashboard) json() ([]byte, error) {
 	return content.Bytes(), err
 }
 
-// metricGroup is a row of a dashboard: the metrics whose names have one of the prefixes, without the namespace.
+// metricGroup is a row of a dashboard: the metrics whose names, without the namespace, start with one of the prefixes.
 type metricGroup struct {
 	title    string
 	prefixes []string
@@ -255,7 +255,7 @@ type metricGroup struct {
 	shared bool
 }
 
-// groups returns the rows of the broker.
+// groups returns the rows of the broker dashboard.
 func groups() []metricGroup {
 	return []metricGroup{
 		{"Requests", []string{"http_", "requests_refused_"}, true},
@@ -272,7 +272,7 @@ func groups() []metricGroup {
 	}
 }
 
-// sharedGroups returns the rows of the Provisioner.
+// sharedGroups returns the rows of the Provisioner dashboard.
 func sharedGroups() []metricGroup {
 	return slices.DeleteFunc(groups(), func(one metricGroup) bool { return !one.shared })
 }

@@ -7,8 +7,8 @@
 //
 // It also generates the Grafana dashboards in resources/dashboards.
 //
-// To add a page, add a template to the folder pages, a function that returns the data for the template, and an entry in the
-// function pages.
+// To add a page, add a template to the pages folder, a function that returns the data for the template, and an entry in the list
+// that the pages function returns.
 package main
 
 import (
@@ -30,7 +30,7 @@ var templates embed.FS
 
 // page is a generated page of the documentation.
 type page struct {
-	// path is relative to the folder docs. The template of the page has the same file name.
+	// path is relative to docs/. The template of the page has the same file name.
 	path string
 	// data returns the data for the template.
 	data func() (any, error)
@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// write writes all pages to the folder docs.
+// write writes all pages to the docs folder.
 func write(docs string) error {
 	for _, page := range pages() {
 		text, err := page.text()
@@ -94,7 +94,7 @@ func (p page) text() (string, error) {
 	return text.String(), nil
 }
 
-// cell escapes a text for a cell of a Markdown table.
+// cell escapes a text for use in a Markdown table cell.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // code formats a value as inline code. An empty value stays empty.

@@ -23,7 +23,7 @@ import (
 
 const metricsPage = "../../docs/operator/metrics.md"
 
-// Metrics that only the broker has: leftOver, and all metrics whose names start with one of the prefixes.
+// Only the broker has these metrics: leftOver, and all metrics whose names start with one of the other constants.
 const (
 	brokerPrefix    = "environment_broker_catalog_"
 	pollPrefix      = "environment_broker_poll_"
@@ -131,7 +131,7 @@ func documented(t *testing.T) map[string][]string {
 	return rows
 }
 
-// TestHelpsNameTheKind checks that the help of each metric with the label kind says that there is a value for each kind.
+// TestHelpsNameTheKind checks that the help of each metric with a kind label says that there is a value for each kind.
 func TestHelpsNameTheKind(t *testing.T) {
 	for name, row := range documented(t) {
 		if labels, help := row[0], row[1]; slices.Contains(strings.Fields(labels), "kind") && !strings.Contains(help, "by kind") {

@@ -20,10 +20,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 )
 
-// rulesFile is the file with the rules of the account pool, in the folder of the sandbox. Users may edit it.
+// rulesFile is the name of the file in the sandbox folder that contains the account pool rules. Users may edit it.
 const rulesFile = "account-pool.yaml"
 
-// poolRules are the rules of a new sandbox. Accounts with the label euAccess need no rule: they are for platform regions with EU access.
+// poolRules is the content of the rules file in a new sandbox. Accounts with the euAccess label need no rule, because they are
+// for platform regions with EU access.
 const poolRules = `# Which instances use which accounts: see docs/operator/account-pool.md
 rule:
   - aws
@@ -36,10 +37,11 @@ rule:
   - trial -> S
 `
 
-// accountsPerProvider is the number of free accounts of each provider in a new sandbox. Each account serves one tenant.
+// accountsPerProvider is the number of free accounts that a new sandbox has for each provider. Each account serves one tenant.
 const accountsPerProvider = 5
 
-// poolAccounts returns the labels of the accounts in a new sandbox by provider and name. No instance uses the dirty account.
+// poolAccounts returns the labels of the accounts in a new sandbox, keyed by provider and then by account name. The account
+// aws-dirty cannot be used until it has been emptied.
 func poolAccounts() map[string]map[string]map[string]string {
 	const set = "true"
 
@@ -63,8 +65,8 @@ func poolAccounts() map[string]map[string]map[string]string {
 	return all
 }
 
-// poolAccount returns an account without labels. The object is unstructured, because the client of the local garden does not know the
-// type of accounts.
+// poolAccount returns an account without labels. The object is unstructured, because the local garden's client does not know the
+// CredentialsBinding type.
 func poolAccount(namespace, provider, name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "security.gardener.cloud/v1alpha1", "kind": "CredentialsBinding",
@@ -74,8 +76,8 @@ func poolAccount(namespace, provider, name string) *unstructured.Unstructured {
 	}}
 }
 
-// preparePool adds the accounts that the garden lacks, and writes the rules unless the file exists. It does not change existing accounts,
-// because the broker has labeled them.
+// preparePool creates the accounts that are missing in the garden, and the rules file if it does not exist. It does not change
+// existing accounts, because the broker may have labeled them.
 func (c Config) preparePool(ctx context.Context, garden client.Client) error {
 	namespace := "garden-" + fakegarden.DefaultProject
 
@@ -87,7 +89,7 @@ func (c Config) preparePool(ctx context.Context, garden client.Client) error {
 			binding.SetLabels(all)
 
 			if err := garden.Create(ctx, binding); err != nil && !apierrors.IsAlreadyExists(err) {
-				return fmt.Errorf("adding the account %s: %w", name, err)
+				return fmt.Errorf("adding account %s: %w", name, err)
 			}
 		}
 	}
@@ -98,13 +100,13 @@ func (c Config) preparePool(ctx context.Context, garden client.Client) error {
 	}
 
 	if err := atomicfile.Write(path, []byte(poolRules)); err != nil {
-		return fmt.Errorf("writing the rules of the account pool: %w", err)
+		return fmt.Errorf("writing the account pool rules: %w", err)
 	}
 
 	return nil
 }
 
-// usePool turns on the account pool of the broker.
+// usePool turns on the broker's account pool.
 func (c Config) usePool(settings *broker.Config, kubeconfig string) {
 	settings.AccountPool.RulesFile = filepath.Join(c.Dir, rulesFile)
 	settings.Gardener.Project, settings.Gardener.KubeconfigPath = fakegarden.DefaultProject, kubeconfig

@@ -4,8 +4,8 @@ package sandbox
 
 import "syscall"
 
-// attributes returns the attributes of the garden's process. The garden has a separate process group, so that Ctrl-C reaches
-// only the sandbox.
+// attributes returns the attributes for the garden and bundle provisioner processes. Each has its own process group, so that
+// Ctrl-C reaches only the sandbox.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

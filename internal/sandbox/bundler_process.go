@@ -25,14 +25,14 @@ import (
 )
 
 const (
-	// bundlerStop is how long the program of the bundle provisioner may take to stop before it is killed.
+	// bundlerStop is how long the bundle provisioner process may take to stop before it is killed.
 	bundlerStop = 30 * time.Second
-	// definitionPoll is the pause before the sandbox checks again whether the API server serves a new kind.
+	// definitionPoll is the interval at which applyResource checks whether a CustomResourceDefinition is established.
 	definitionPoll = 50 * time.Millisecond
 )
 
-// serve runs the program until the context ends. It always returns an error, even at the end of the context. As for the garden, it
-// starts the program on a locked thread, because Linux stops the program when this thread ends.
+// serve runs the bundle provisioner until it exits or the context ends. It returns an error in both cases. It starts the process
+// on a locked thread, because Linux stops the process when the thread that started it ends.
 func (b *bundler) serve(ctx context.Context) error {
 	status, err := chosenPort(ctx, b.config.BundlesStatusAddress)
 	if err != nil {
@@ -59,7 +59,8 @@ func (b *bundler) serve(ctx context.Context) error {
 	return fmt.Errorf("the bundle provisioner exited unexpectedly: %w", <-ended)
 }
 
-// variables returns the environment variables of the program.
+// variables returns the environment variables that configure the bundle provisioner. status is the address for its health and
+// metrics.
 func (b *bundler) variables(status string) []string {
 	values := map[string]string{
 		"ADDRESS": b.config.BundlesAddress, "STATUS_ADDRESS": status, "SHUTDOWN_DELAY": "0s", "KUBECONFIG_PATH": b.kubeconfig(),
@@ -74,7 +75,8 @@ func (b *bundler) variables(status string) []string {
 	return variables
 }
 
-// chosenPort replaces port 0 in an address with a free port, because the sandbox must know the port of the other program.
+// chosenPort replaces port 0 in an address with a free port, because the sandbox must know the port before it starts the bundle
+// provisioner.
 func chosenPort(ctx context.Context, address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port != "0" {
@@ -86,7 +88,8 @@ func chosenPort(ctx context.Context, address string) (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(free)), err
 }
 
-// applyResources applies the CustomResourceDefinitions and the roles of the bundle provisioner, and waits until the kinds are served.
+// applyResources applies the bundle provisioner's CustomResourceDefinitions and roles, and waits until the API server serves the
+// new kinds.
 func applyResources(ctx context.Context, api client.Client) error {
 	return fs.WalkDir(resources.BundleProvisioner(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -117,7 +120,7 @@ func applyResources(ctx context.Context, api client.Client) error {
 	})
 }
 
-// applyResource applies an object, and waits until a definition is established.
+// applyResource applies an object. If the object is a CustomResourceDefinition, applyResource waits until it is established.
 func applyResource(ctx context.Context, api client.Client, object *unstructured.Unstructured) error {
 	if err := api.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("sandbox"), client.ForceOwnership); err != nil {
 		return err

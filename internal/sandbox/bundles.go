@@ -28,22 +28,22 @@ import (
 )
 
 const (
-	// bundlesKubeconfig is the file with the kubeconfig for the Bundle API server. Its token belongs to bundlesAccount.
+	// bundlesKubeconfig is the name of the kubeconfig file for the Bundle API server. It contains a token for bundlesAccount.
 	bundlesKubeconfig = "bundles.kubeconfig"
-	// bundlesFolder contains the content of Bundles, and hubFolder the objects of the API server.
+	// bundlesFolder contains the content of Bundles. hubFolder contains the objects of the simulated API server.
 	bundlesFolder, hubFolder = "bundles", "bundles-hub"
 	// bundlesNamespace is the namespace of the bundle provisioner.
 	bundlesNamespace = "bundle-system"
 	// bundlesAccount is the ServiceAccount of the bundle provisioner and of its users. It has all permissions.
 	bundlesAccount = "sandbox"
-	// bundlesToken is the validity of the token of bundlesAccount. Each start of the sandbox issues another token.
+	// bundlesToken is how long a token for bundlesAccount is valid. Each start of the sandbox issues a new token.
 	bundlesToken = 365 * 24 * time.Hour
-	// prepareTimeout limits the preparation of the API server.
+	// prepareTimeout is the time limit for prepare.
 	prepareTimeout = 30 * time.Second
 )
 
-// bundler is the bundle provisioner of the sandbox. It is a separate program, because linking it into the sandbox would make the first
-// build of the sandbox much slower.
+// bundler runs the sandbox's bundle provisioner. The bundle provisioner is a separate program, because linking it into the
+// sandbox would make the first build of the sandbox much slower.
 type bundler struct {
 	config  Config
 	command string
@@ -52,14 +52,16 @@ type bundler struct {
 	// cluster is the administrator's connection to the Bundle API server. If it is nil, run starts a simulated API server.
 	cluster *rest.Config
 	hubLog  logrus.FieldLogger
-	// resources prepares the API server for Bundles. It is nil if the API server needs no preparation.
+	// resources applies the bundle provisioner's CustomResourceDefinitions and roles. It is nil for the simulated API server, which
+	// does not need them.
 	resources func(ctx context.Context, api client.Client) error
 	log       io.Writer
 	// status receives the address of the readiness endpoint once the program starts.
 	status chan string
 }
 
-// startBundler returns the bundle provisioner and its parts, or nil if the configuration has none. It does not start anything yet.
+// startBundler returns a bundler and the lifecycle parts that run it. It returns nil if bundles are turned off or command is
+// empty. It does not start anything yet.
 func startBundler(config Config, command string, garden openGarden, logFile io.Writer, log logrus.FieldLogger,
 ) (*bundler, []lifecycle.Part, error) {
 	if !config.Bundles || command == "" {
@@ -75,14 +77,14 @@ func startBundler(config Config, command string, garden openGarden, logFile io.W
 		return made, []lifecycle.Part{part}, nil
 	}
 
-	// The kubeconfig that the garden prints permits only access to the objects of Gardener.
+	// The kubeconfig that the garden prints gives access only to Gardener's objects.
 	cluster, err := clientcmd.BuildConfigFromFlags("", filepath.Join(filepath.Dir(garden.kubeconfig), "admin.kubeconfig"))
 	if err == nil {
 		err = rest.LoadTLSFiles(cluster)
 	}
 
 	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to the cluster of the Bundles: %w", err)
+		return nil, nil, fmt.Errorf("connecting to the Bundle API server: %w", err)
 	}
 
 	made.cluster, made.resources = cluster, applyResources
@@ -90,7 +92,7 @@ func startBundler(config Config, command string, garden openGarden, logFile io.W
 	return made, []lifecycle.Part{part}, nil
 }
 
-// run waits for the other services, and runs the program until the context ends.
+// run waits until the other services are ready, and then runs the bundle provisioner until the context ends.
 func (b *bundler) run(ctx context.Context) (err error) {
 	select {
 	case <-b.begin:
@@ -111,7 +113,7 @@ func (b *bundler) run(ctx context.Context) (err error) {
 	return err
 }
 
-// runWithHub runs the program with a simulated API server, which stops after the program.
+// runWithHub runs the bundle provisioner with a simulated API server. The API server stops after the bundle provisioner.
 func (b *bundler) runWithHub(ctx context.Context) error {
 	hub, err := fakehub.Open(ctx, filepath.Join(b.config.Dir, hubFolder), b.hubLog)
 	if err != nil {
@@ -132,7 +134,7 @@ func (b *bundler) runWithHub(ctx context.Context) error {
 	return group.Wait() //nolint:wrapcheck // the error names the part that failed
 }
 
-// runProgram prepares the API server and runs the program until the context ends.
+// runProgram prepares the API server and runs the bundle provisioner until the context ends.
 func (b *bundler) runProgram(ctx context.Context) error {
 	if err := b.prepare(ctx); err != nil {
 		return err
@@ -141,8 +143,8 @@ func (b *bundler) runProgram(ctx context.Context) error {
 	return b.serve(ctx)
 }
 
-// announce starts the provisioner, waits until it is ready, and prints how to use it. It does nothing without a provisioner, or when the context
-// ends.
+// announce starts the bundle provisioner, waits until it is ready, and prints how to use it. It does nothing if b is nil, and
+// prints nothing if the context ends first.
 func (b *bundler) announce(ctx context.Context, output io.Writer) {
 	if b == nil {
 		return
@@ -159,10 +161,10 @@ func (b *bundler) announce(ctx context.Context, output io.Writer) {
 	}
 }
 
-// kubeconfig returns the file with the kubeconfig of the provisioner and its users.
+// kubeconfig returns the path of the kubeconfig file for the bundle provisioner and its users.
 func (b *bundler) kubeconfig() string { return filepath.Join(b.config.Dir, bundlesKubeconfig) }
 
-// prepare creates the objects that the provisioner needs on its API server, and writes the kubeconfig with a new token.
+// prepare creates the objects that the bundle provisioner needs on its API server, and writes the kubeconfig with a new token.
 func (b *bundler) prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
@@ -188,7 +190,7 @@ func (b *bundler) prepare(ctx context.Context) error {
 	return nil
 }
 
-// createObjects creates the namespace, the ServiceAccount and its role, and writes the kubeconfig.
+// createObjects creates the namespace, the ServiceAccount and its role binding, and writes the kubeconfig.
 func (b *bundler) createObjects(ctx context.Context, api client.Client) error {
 	namespace := bundlesNamespace
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: bundlesAccount, Namespace: namespace}}

@@ -9,7 +9,8 @@ import (
 	"github.com/sirupsen/logrus/hooks/test"
 )
 
-// TestWithoutBundles turns the bundle provisioner off with SANDBOX_BUNDLES=false, and by a sandbox that has no program for it.
+// TestWithoutBundles checks that there is no bundle provisioner if SANDBOX_BUNDLES is false, or if the sandbox has no program for
+// it.
 func TestWithoutBundles(t *testing.T) {
 	log, _ := test.NewNullLogger()
 
@@ -42,7 +43,7 @@ func TestWithoutBundles(t *testing.T) {
 	}
 }
 
-// TestPortsWithoutBundles checks that the ports of the bundle provisioner are free for other programs if it is off.
+// TestPortsWithoutBundles checks that other programs can use the ports of the bundle provisioner if it is turned off.
 func TestPortsWithoutBundles(t *testing.T) {
 	var listen net.ListenConfig
 

@@ -38,20 +38,20 @@ const brokerDatabase = "broker.db"
 // free port.
 type Config struct {
 	Dir                      string                    `env:"DIR"                        help:"folder that holds all data"`
-	ClusterCreation          time.Duration             `env:"CLUSTER_CREATION"           help:"time that the creation of a cluster takes"`
+	ClusterCreation          time.Duration             `env:"CLUSTER_CREATION"           help:"how long the creation of a cluster takes"`
 	BrokerAddress            string                    `env:"BROKER_ADDRESS"             help:"address of the broker"`
 	ProvisionerAddress       string                    `env:"PROVISIONER_ADDRESS"        help:"address of the Provisioner"`
-	StatusAddress            string                    `env:"STATUS_ADDRESS"             help:"host and port of health and metrics of the broker"`
-	ProvisionerStatusAddress string                    `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port of health and metrics of the Provisioner"`
-	BundlesAddress           string                    `env:"BUNDLES_ADDRESS"            help:"address of the content server of the bundle provisioner"`
-	BundlesStatusAddress     string                    `env:"BUNDLES_STATUS_ADDRESS"     help:"host and port of health and metrics of the bundle provisioner"`
-	PortOffset               int                       `env:"PORT_OFFSET"                help:"number to add to the ports of all addresses, for a second sandbox or if other programs use the default ports"`
-	CatalogDir               string                    `env:"CATALOG_DIR"                help:"folder with the files of the catalog, which are reloaded when they change; if empty, the built-in files"`
+	StatusAddress            string                    `env:"STATUS_ADDRESS"             help:"host and port for the health and metrics of the broker"`
+	ProvisionerStatusAddress string                    `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port for the health and metrics of the Provisioner"`
+	BundlesAddress           string                    `env:"BUNDLES_ADDRESS"            help:"address of the bundle provisioner's content server"`
+	BundlesStatusAddress     string                    `env:"BUNDLES_STATUS_ADDRESS"     help:"host and port for the health and metrics of the bundle provisioner"`
+	PortOffset               int                       `env:"PORT_OFFSET"                help:"number to add to the port of every address, for a second sandbox or if other programs use the default ports"`
+	CatalogDir               string                    `env:"CATALOG_DIR"                help:"folder with the catalog files, which are reloaded when they change; if empty, the built-in files are used"`
 	Director                 bool                      `env:"DIRECTOR"                   help:"register runtimes in a simulated Director and run simulated agents"`
 	Bundles                  bool                      `env:"BUNDLES"                    help:"run the bundle provisioner"`
 	Integrations             bool                      `env:"INTEGRATIONS"               help:"connect the broker to simulated upstreams, such as the Event Data Platform"`
-	KymaInstaller            environment.KymaInstaller `env:"KYMA_INSTALLER"             help:"system that installs Kyma on new runtimes: provisioner, or reconciler or lifecycle-manager for the simulated ones"`
-	DashboardURL             string                    `env:"DASHBOARD_URL"              help:"dashboard of instances, with the placeholder {instance_id}; if empty, the page of the instance in the console"`
+	KymaInstaller            environment.KymaInstaller `env:"KYMA_INSTALLER"             help:"system that installs Kyma on new runtimes: provisioner, reconciler or lifecycle-manager; the last two are simulated"`
+	DashboardURL             string                    `env:"DASHBOARD_URL"              help:"URL of an instance's dashboard, with the placeholder {instance_id}; if empty, the instance's page in the console"`
 	TracingEndpoint          string                    `env:"TRACING_ENDPOINT"           help:"URL of the collector that receives the spans of both services as OTLP over HTTP, such as http://127.0.0.1:4318; if empty, tracing is off"`
 
 	Log logging.Config `envPrefix:""`
@@ -129,8 +129,8 @@ func (c Config) provisioner(keys secret.String, director string) provisioner.Con
 }
 
 // broker returns the configuration of the broker, which calls the Provisioner at provisionerAddress. The broker has one user,
-// with the roles for the Open Service Broker API and for the operator API. Settings that the sandbox need not change keep their
-// production defaults, so the sandbox behaves like a production broker.
+// with the roles for the Open Service Broker API and for the operator API. Settings that the sandbox does not need to change keep
+// their production defaults, so the sandbox behaves like a production broker.
 func (c Config) broker(keys secret.String, provisionerAddress string) broker.Config {
 	config := broker.DefaultConfig()
 	config.Address, config.StatusAddress = c.BrokerAddress, c.StatusAddress
@@ -154,10 +154,10 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 	return config
 }
 
-// kymaVersion is the sample release that plans with Kyma install.
+// kymaVersion is the sample Kyma release that is installed for plans with Kyma.
 const kymaVersion = "1.1.0"
 
-// loopback returns the networks of this machine. All clusters of the sandbox are on them, and so may be the receivers of webhooks.
+// loopback returns the loopback networks. All of the sandbox's clusters are on them, and webhook receivers may be too.
 func loopback() []string { return []string{"127.0.0.0/8", "::1/128"} }
 
 // keys returns the keys that encrypt stored data, and generates them at the first start. It fails if a database exists but the

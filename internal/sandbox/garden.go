@@ -31,16 +31,17 @@ const (
 	gardenStop = 20 * time.Second
 )
 
-// openGarden is a garden that accepts calls. Its part runs the gardenlet of the fake garden, or waits for the local garden.
+// openGarden is a garden that accepts calls. The lifecycle.Part that is returned with it runs the fake garden's gardenlet, or
+// waits until the local garden exits.
 type openGarden struct {
 	client client.WithWatch
-	// config is the connection to the fake garden, and kubeconfig the file of the local garden. Only one of them is set.
+	// config is the connection to the fake garden. kubeconfig is the path of the local garden's kubeconfig. Only one of them is set.
 	config     *rest.Config
 	kubeconfig string
 }
 
-// memoryGarden opens the fake garden in the subfolder garden of config.Dir. Services can use the returned client immediately. The
-// gardenlet starts with the returned part; until then, new Shoots wait.
+// memoryGarden opens the fake garden in config.Dir/garden. Services can use the returned client immediately. The gardenlet starts
+// with the returned part; until then, new Shoots wait.
 func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (openGarden, lifecycle.Part, error) {
 	memory, err := fakegarden.Open(ctx, fakegarden.Options{
 		Dir: filepath.Join(config.Dir, "garden"), ClusterCreation: config.ClusterCreation, Log: log.WithField("service", "garden"),
@@ -53,8 +54,8 @@ func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (o
 }
 
 // localGarden starts the local garden and waits until it is ready. The returned part stops the garden when its context ends. The
-// garden writes its log to log. Its data is not in the folder of the fake garden, so a user can switch between the two gardens;
-// each keeps its own clusters.
+// garden writes its log to log. Its data is in a different folder than the fake garden's, so a user can switch between the two
+// gardens; each keeps its own clusters.
 func localGarden(ctx context.Context, program string, config Config, log io.Writer) (openGarden, lifecycle.Part, error) {
 	process := &gardenProcess{
 		log: log, ready: make(chan string, 1), ended: make(chan error, 1), stop: make(chan struct{}),
@@ -151,7 +152,8 @@ func (g *gardenProcess) wait(ctx context.Context) error {
 	}
 }
 
-// isExit reports whether err is an exit code or a signal of the program, as opposed to a failure to start the program or to wait for it.
+// isExit reports whether err means that the program exited with an error code or was ended by a signal, rather than that it could
+// not be started or waited for.
 func isExit(err error) bool {
 	_, exited := errors.AsType[*exec.ExitError](err)
 

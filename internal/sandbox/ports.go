@@ -15,7 +15,8 @@ type address struct {
 	value    *string
 }
 
-// addresses returns all addresses that the sandbox uses with the configuration. The caller may change them.
+// addresses returns the addresses on which the sandbox listens with this configuration. The values point into c, so callers can
+// change them.
 func (c *Config) addresses() []address {
 	all := []address{
 		{"BROKER_ADDRESS", &c.BrokerAddress},

@@ -28,7 +28,8 @@ const (
 	// stopLimit is how long the services and the garden together may take to stop. The sandbox exits with an error if a part takes
 	// longer.
 	stopLimit = 90 * time.Second
-	// logFile is the log of both services and the garden. The terminal shows only the announcement.
+	// logFile is the name of the file to which the services and the garden write their logs. The terminal shows only the
+	// announcement.
 	logFile = "sandbox.log"
 	// ownerOnly is the mode of the sandbox's folder, which contains the encryption keys.
 	ownerOnly = 0o700
@@ -41,8 +42,8 @@ type Programs struct {
 	// Bundler is a shell command that runs the bundle provisioner and may build it first. If it is empty, the sandbox has no bundle
 	// provisioner.
 	Bundler string
-	// Libraries receives the log before anything else starts, to redirect the lines of libraries to it. It is nil in tests, whose process has other
-	// users of the libraries.
+	// Libraries, if not nil, is called with the log before anything else starts, to redirect the log lines of libraries to it. It is
+	// nil in tests, because other tests in the same process use these libraries too.
 	Libraries func(logrus.FieldLogger)
 }
 
@@ -128,7 +129,7 @@ func Run(ctx context.Context, config Config, programs Programs, output io.Writer
 	return lifecycle.Run(ctx, log, stopLimit, parts...)
 }
 
-// lockFolder creates the folder of the sandbox, and locks it. It fails if another sandbox uses the folder.
+// lockFolder creates the folder of the sandbox and locks it. It fails if another sandbox uses the folder.
 func (c Config) lockFolder() (*flock.Flock, error) {
 	if err := os.MkdirAll(c.Dir, ownerOnly); err != nil {
 		return nil, fmt.Errorf("creating the folder of the sandbox: %w", err)
@@ -148,7 +149,7 @@ func (c Config) lockFolder() (*flock.Flock, error) {
 	return lock, nil
 }
 
-// open opens the garden: the fake garden, or the local garden if there is a program.
+// open opens the local garden if program is not empty, and the fake garden otherwise.
 func open(ctx context.Context, config Config, program string, output io.Writer, log logrus.FieldLogger) (openGarden, lifecycle.Part, error) {
 	if program == "" {
 		return memoryGarden(ctx, config, log)

@@ -25,16 +25,16 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// outside are the addresses of the simulated systems. An empty address means that the services do not use the system.
+// outside contains the addresses of the simulated systems. If an address is empty, the services do not use the system.
 type outside struct {
 	director string
 	// simulators is the address of the systems that the broker calls, and of their page.
 	simulators string
 }
 
-// startSimulators starts a listener for the simulated systems of the broker, and for the page that also shows others, on a free loopback
-// port. The systems keep their objects in memory: after a restart of the sandbox, the broker does not find the objects that it has
-// recorded, and considers them removed.
+// startSimulators starts a listener on a free loopback port. It serves the simulated systems that the broker calls, and the page
+// that shows them and others. The systems keep their objects in memory: after a restart of the sandbox, the broker does not find
+// the objects that it has recorded, and considers them removed.
 func startSimulators(ctx context.Context, others ...simulator.System) (address string, part lifecycle.Part, err error) {
 	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(append([]simulator.System{
 		fakeavs.New(), fakecis.New(), fakeedp.New(), fakeias.New(), fakenotification.New(), fakereconciler.New(), fakecleanup.New(),
@@ -47,7 +47,8 @@ func startSimulators(ctx context.Context, others ...simulator.System) (address s
 	return server.Address(), lifecycle.Part{Name: "simulators", Run: server.Run}, nil
 }
 
-// startSystems starts the simulated systems that the configuration enables. The parts are valid even if it fails.
+// startSystems starts the simulated systems that the configuration enables. The returned parts must run even if it fails, because
+// they release the resources of the systems that it has started.
 func startSystems(ctx context.Context, config Config, garden client.WithWatch, log logrus.FieldLogger) (systems outside, parts []lifecycle.Part, err error) {
 	var others []simulator.System
 
@@ -103,7 +104,8 @@ func (o outside) configure(config *broker.Config, dir string) error {
 	return nil
 }
 
-// useLifecycleManager lets the simulated Lifecycle Manager install Kyma. The kubeconfig of its control plane is written to dir.
+// useLifecycleManager configures the broker to install Kyma with the simulated Lifecycle Manager. It writes the kubeconfig for
+// the simulated control plane to dir.
 func (o outside) useLifecycleManager(config *broker.Config, dir string) error {
 	config.LifecycleManager.Enabled = true
 	config.Kyma.Installer, config.Kyma.Version, config.Kyma.OnDemandVersion = environment.InstallerProvisioner, "", false

@@ -81,7 +81,7 @@ func ParseKeyring(text String) (*Keyring, error) {
 	return keyring, nil
 }
 
-// NewKey returns a new random key with the ID, in the form that ParseKeyring parses.
+// NewKey returns a new random key with the given ID, in the form that ParseKeyring parses.
 func NewKey(id string) String {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // never fails since Go 1.24
@@ -89,8 +89,8 @@ func NewKey(id string) String {
 	return String(id + ":" + base64.StdEncoding.EncodeToString(key))
 }
 
-// Seal encrypts a value and returns the sealed value in the form `id:base64`. The place identifies the row and column in which
-// the caller stores the sealed value. Sealing the same value again returns a different text.
+// Seal encrypts a value and returns the sealed value in the form `id:base64`. place identifies the row and column in which the
+// caller stores the sealed value. Sealing the same value again returns a different text.
 func (k *Keyring) Seal(plain []byte, place string) string {
 	k.sealed.Add(1)
 
@@ -134,7 +134,7 @@ func (k *Keyring) Sealed() (key string, values int64) { return k.current, k.seal
 // sealed with other keys.
 func (k *Keyring) Prefix() string { return k.current + ":" }
 
-// Former returns the sorted IDs of all keys except the first. A former key can be removed when no stored value is sealed with it.
+// Former returns the sorted IDs of all keys except the first. Such a key can be removed when no stored value is sealed with it.
 func (k *Keyring) Former() []string {
 	ids := slices.Sorted(maps.Keys(k.ciphers))
 

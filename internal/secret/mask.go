@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// MaskIn replaces values in a text with Mask. It also finds values in quoted form, as in Go and JSON, and in base64, as in Secrets of
-// Kubernetes.
+// MaskIn replaces values in a text with Mask. It also finds values in quoted form, as in Go and JSON, and in base64, as in
+// Kubernetes Secrets.
 func MaskIn(text string, values ...string) string {
 	for _, value := range values {
 		// An empty value would match between all characters of the text.

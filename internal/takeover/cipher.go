@@ -13,13 +13,14 @@ import (
 // errKey reports that a value was not encrypted with the key. Its text does not contain the value.
 var errKey = errors.New("the key does not decrypt the value")
 
-// Cipher decrypts values of the former programs: AES in CFB mode over the base64 of the text. The first block is the IV, and the result
-// is encoded as base64 again.
+// Cipher decrypts values that a former program has encrypted. The programs encrypted the base64 form of a text with AES in CFB
+// mode, put the IV in front, and stored the whole in base64.
 type Cipher struct {
 	block cipher.Block
 }
 
-// NewCipher returns the cipher with the former key, whose bytes are the AES key: 16, 24 or 32 bytes. The error does not contain the key.
+// NewCipher returns a cipher for the key of a former program. The bytes of the key are the AES key, so it must have 16, 24 or 32
+// bytes. The error does not contain the key.
 func NewCipher(key secret.String) (*Cipher, error) {
 	block, err := aes.NewCipher([]byte(key.Reveal()))
 	if err != nil {

@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// applicationName identifies our session in the former database.
+	// applicationName identifies this program's session in the former database.
 	applicationName = "environment-broker-adopt"
 	// callTimeout limits one query.
 	callTimeout = 30 * time.Second
-	// Page is the maximum number of rows of one query.
+	// Page is the maximum number of rows that one query should return.
 	Page = 500
 	// maxNamed is the maximum number of objects that an error lists by name.
 	maxNamed = 5
 )
 
-// Program describes a former program.
+// Program describes a former program: Kyma Provisioner or KEB.
 type Program struct {
 	// Name is the name of the program in messages.
 	Name string
-	// Version is the oldest supported version of its schema, as in the table schema_migrations.
+	// Version is the oldest supported version of its schema, as stored in its schema_migrations table.
 	Version int64
-	// Unfinished is a query for the descriptions of operations that have not ended.
+	// Unfinished is a query that returns a description of each operation that has not ended.
 	Unfinished string
 }
 
@@ -109,7 +109,7 @@ func (d *Database) Check(ctx context.Context, former Program, ignoredUsers []str
 	errs := []error{version}
 
 	if len(sessions) > 0 {
-		errs = append(errs, fmt.Errorf("other sessions use the database of %s: %s. Stop it, or pass the users of other programs with --ignore-users",
+		errs = append(errs, fmt.Errorf("other sessions use the database of %s: %s. Stop the program, or pass the users of other programs with --ignore-users",
 			former.Name, named(sessions)))
 	}
 
@@ -130,7 +130,8 @@ func (d *Database) Check(ctx context.Context, former Program, ignoredUsers []str
 	return errors.Join(errs...)
 }
 
-// version returns a problem with the version of the schema, or nil. golang-migrate stores the version in a table.
+// version returns a problem if the schema has an unsupported version or its last migration has failed. golang-migrate stores the
+// version in the schema_migrations table.
 func (d *Database) version(ctx context.Context, former Program) (problem, err error) {
 	type migrated struct {
 		Version int64 `db:"version"`
@@ -143,7 +144,7 @@ func (d *Database) version(ctx context.Context, former Program) (problem, err er
 	}
 
 	if len(exists) == 0 || !exists[0] {
-		return fmt.Errorf("the database is not that of %s: it has no table schema_migrations", former.Name), nil
+		return fmt.Errorf("the database is not that of %s: it has no schema_migrations table", former.Name), nil
 	}
 
 	found, err := Select[migrated](ctx, d, `SELECT version, dirty FROM schema_migrations ORDER BY version DESC LIMIT 1`)
@@ -160,14 +161,14 @@ func (d *Database) version(ctx context.Context, former Program) (problem, err er
 	}
 }
 
-// sessions describes the other sessions of clients in the database.
+// sessions returns a description of each other client session in the database, except those of ignoredUsers.
 func (d *Database) sessions(ctx context.Context, ignoredUsers []string) ([]string, error) {
 	return Select[string](ctx, d, `SELECT format('user %s%s%s', usename, ' from ' || host(client_addr), ', application ' || nullif(application_name, ''))
 		FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
 			AND application_name <> ? AND usename NOT IN (?) ORDER BY pid`, applicationName, append([]string{""}, ignoredUsers...))
 }
 
-// named joins the first few names of a list.
+// named joins the first maxNamed names and says how many more there are.
 func named(names []string) string {
 	if more := len(names) - maxNamed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], "; "), more)

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/objectdiff"
 )
 
-// Report is the result of a run of adopt.
+// Report is the result of one run of the adopt command.
 type Report struct {
 	// Program is the former program. Objects is the plural noun for its rows: runtimes or instances.
 	Program string `json:"program"`
@@ -53,7 +53,7 @@ func (r *Report) Skip(id, name, reason string) {
 	r.Skipped = append(r.Skipped, Skipped{ID: id, Name: name, Reason: reason})
 }
 
-// Note adds a note.
+// Note adds a formatted remark to Notes.
 func (r *Report) Note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }

@@ -17,33 +17,34 @@ import (
 // maxFile is the maximum size of a file with a connection string or a key, in bytes.
 const maxFile = 64 << 10
 
-// Config configures the access to a former database. Only the command adopt uses it.
+// Config configures the access to a former database. Only the adopt command uses it.
 type Config struct {
-	DatabaseURL secret.String `env:"DATABASE_URL"        help:"for adopt: connection string of the former database, such as postgres://user:password@host/name?sslmode=require, unless a file contains it"`
-	SecretKey   secret.String `env:"DATABASE_SECRET_KEY" help:"for adopt: key with which the former program encrypted columns, 16, 24 or 32 bytes, unless a file contains it"`
+	DatabaseURL secret.String `env:"DATABASE_URL"        help:"for adopt: connection string of the former database, such as postgres://user:password@host/name?sslmode=require; --former-dsn-file replaces it"`
+	SecretKey   secret.String `env:"DATABASE_SECRET_KEY" help:"for adopt: key of 16, 24 or 32 bytes with which the former program encrypted columns; --former-key-file replaces it"`
 }
 
-// Options are the flags of the command adopt.
+// Options contains the values of the flags of the adopt command.
 type Options struct {
 	// DryRun makes no changes: the report describes the changes that would be made.
 	DryRun bool
-	// Only are the IDs and Shoot names to take over. Empty selects all.
+	// Only contains the IDs or Shoot names of the rows to take over. If it is empty, all rows are taken over.
 	Only []string
 	// IgnoreUsers are database users whose sessions do not count as former programs.
 	IgnoreUsers []string
 	// JSON writes the report as JSON.
 	JSON bool
 
-	// urlFile and keyFile name files whose contents replace the values of Config.
+	// urlFile and keyFile are the paths of files whose contents replace the values of Config.
 	urlFile, keyFile string
 }
 
-// Register adds the flags of the command. Neither the connection string nor the key is a flag, because the process list shows flags.
+// Register adds the flags of the command. Neither the connection string nor the key is a flag, because other users can see flags
+// in the process list.
 func (o *Options) Register(flags *flag.FlagSet) {
 	flags.BoolVar(&o.DryRun, "dry-run", false, "check everything and report, but change nothing")
 	flags.BoolVar(&o.JSON, "json", false, "write the report as JSON")
 	flags.Func("only", "take over only these, comma-separated `IDs` or Shoot names; can be repeated", collect(&o.Only))
-	flags.Func("ignore-users", "database `users` whose sessions do not mean that the former program is running, such as that of a monitoring agent", collect(&o.IgnoreUsers))
+	flags.Func("ignore-users", "database `users` whose sessions do not mean that the former program is running, such as the user of a monitoring agent", collect(&o.IgnoreUsers))
 	flags.StringVar(&o.urlFile, "former-dsn-file", "", "`file` with the connection string of the former database; replaces "+program.Prefix+"FORMER_DATABASE_URL")
 	flags.StringVar(&o.keyFile, "former-key-file", "", "`file` with the key of the former program; replaces "+program.Prefix+"FORMER_DATABASE_SECRET_KEY")
 }
@@ -85,7 +86,7 @@ func (o *Options) Resolve(config Config) (Config, error) {
 		}
 
 		if each.path == "" && *each.into == "" {
-			errs = append(errs, fmt.Errorf("set %sFORMER_%s, or use the flag %s", program.Prefix, each.variable, each.flag))
+			errs = append(errs, fmt.Errorf("set %sFORMER_%s, or use %s", program.Prefix, each.variable, each.flag))
 		}
 	}
 

@@ -26,8 +26,8 @@ func Traceparent(ctx context.Context) string {
 	return carrier[traceparent]
 }
 
-// Parse returns the span context of a value that Traceparent returned. For an empty or malformed value, IsValid of the result is
-// false.
+// Parse returns the span context of a value that Traceparent returned. If the value is empty or malformed, IsValid returns false
+// for the result.
 func Parse(line string) trace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: line})
 

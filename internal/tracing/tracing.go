@@ -23,7 +23,7 @@ const (
 	scope = "github.com/environment-broker/environment-broker"
 	// exportTimeout limits the export of the last spans when a service stops.
 	exportTimeout = 5 * time.Second
-	// tracesPath is the default path of the collector, as defined by the OTLP specification.
+	// tracesPath is the default URL path at the collector, as defined by the OTLP specification.
 	tracesPath = "/v1/traces"
 )
 
@@ -31,7 +31,7 @@ const (
 // OTEL_EXPORTER_OTLP_… variables.
 type Config struct {
 	Endpoint string  `env:"TRACING_ENDPOINT" help:"URL of the collector that receives spans as OTLP over HTTP, such as http://collector:4318; empty turns tracing off. The standard OTEL_… variables set headers, certificates and limits"`
-	Sample   float64 `env:"TRACING_SAMPLE"   help:"share of new traces to keep, from 0 to 1; the client decides about a trace that it started"`
+	Sample   float64 `env:"TRACING_SAMPLE"   help:"share of new traces to keep, from 0 to 1; a trace that the client started is kept if the client samples it"`
 }
 
 // DefaultConfig returns the defaults: tracing is off. If only an endpoint is set, every trace is kept.
@@ -105,16 +105,16 @@ func (t *Tracing) Start(ctx context.Context, name string, options ...trace.SpanS
 	return t.tracer.Start(ctx, name, options...) //nolint:spancheck // the caller ends the span
 }
 
-// Sampled reports whether a new trace with the ID is kept. The decision depends only on the ID and the configured share, so it is
-// the same on all replicas.
+// Sampled reports whether a new trace with the given ID is kept. The decision depends only on the ID and the configured share, so
+// it is the same on all replicas.
 func (t *Tracing) Sampled(id trace.TraceID) bool {
 	decision := t.sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: context.Background(), TraceID: id})
 
 	return decision.Decision == sdktrace.RecordAndSample
 }
 
-// Part returns a part that exports the remaining spans when the service stops. It must be the first part of a service. The first
-// part stops last, and the other parts create spans until they have ended.
+// Part returns a lifecycle.Part that exports the remaining spans when the service stops. It must be the first part of a service,
+// because the first part stops last and the other parts create spans until they have ended.
 func (t *Tracing) Part() lifecycle.Part {
 	return lifecycle.Part{Name: "tracing", Run: func(ctx context.Context) error {
 		<-ctx.Done()

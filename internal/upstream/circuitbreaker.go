@@ -39,7 +39,7 @@ type circuitBreaker struct {
 	pause time.Duration
 	// failures is the number of consecutive failures.
 	failures int
-	// since is the start of the first of these failed calls; last is the fault of the latest one.
+	// since is the start of the first of these calls, and last is the fault of the latest one.
 	since time.Time
 	last  string
 	// nextTry is the end of the current pause. It is zero while the circuit breaker is closed.

@@ -43,6 +43,6 @@ func (d *durations) latency() Latency {
 	return Latency{Calls: len(recent), Median: recent[rank(len(recent), half)], P95: recent[rank(len(recent), most)]}
 }
 
-// rank returns the index of the percentile among count sorted values: at least this percentage of them is not greater than the value
-// at the index.
+// rank returns the index of the percentile among count sorted values: at least this percentage of the values are not greater than
+// the value at the index.
 func rank(count, percentage int) int { return (count*percentage+99)/100 - 1 }

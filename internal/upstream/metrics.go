@@ -6,13 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Values of the label reason, which states why a call was not made.
+// Values of the reason label, which states why a call was not made.
 const (
 	refusedLimit = "limit"
 	refusedOpen  = "breaker_open"
 )
 
-// metrics holds the metrics of one System. The constant label system distinguishes the Systems of a process. The registry
+// metrics holds the metrics of one System. The constant system label distinguishes the Systems of a process. The registry
 // combines the metrics into one prometheus.Collector.
 type metrics struct {
 	*prometheus.Registry

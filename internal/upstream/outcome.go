@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Values of the label outcome in metrics.
+// Values of the outcome label in metrics.
 const (
 	answered    = "answered"
 	serverError = "server_error"

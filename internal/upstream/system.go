@@ -19,7 +19,7 @@ const slotTimeout = 5 * time.Second
 
 // Options describes a System. All fields but Pause and Fault are required.
 type Options struct {
-	// Name is the value of the label system in metrics, such as provisioner.
+	// Name is the value of the system label in metrics, such as provisioner.
 	Name string
 	// Title is the name in error texts, such as "the Provisioner".
 	Title string
@@ -31,8 +31,8 @@ type Options struct {
 	Variable string
 	// Pause is the time for which an open circuit breaker waits before the next trial; 0 means 2 seconds.
 	Pause time.Duration
-	// Fault returns the reason why a response is a failure of the system, as a clause that can follow "because". It returns an empty string
-	// if it is not a failure. Nil means ServerFault.
+	// Fault returns the reason why a response is a failure of the system, as a clause that can follow "because". For any other
+	// response, it returns an empty string. Nil means ServerFault.
 	Fault func(response *http.Response) string
 }
 
@@ -81,7 +81,7 @@ type Status struct {
 	LastFault string
 	// NextTry is the time at which an open circuit breaker will allow a trial. It is zero in the other states.
 	NextTry time.Time
-	// Outages is the number of outages since the start of the process, including a current outage.
+	// Outages is the number of outages since the start of the process, including the current outage, if there is one.
 	Outages int
 	Latency Latency
 
@@ -109,7 +109,7 @@ func (s *System) Status() Status {
 	return status
 }
 
-// call is a running call. It occupies a slot until it ends.
+// call is a call in progress. It occupies a slot until it ends.
 type call struct {
 	system *System
 	began  time.Time

@@ -9,7 +9,7 @@ import (
 )
 
 // Transport returns a transport that sends requests through next. A request that the limit or the circuit breaker rejects fails
-// with an error of package failure. A request within a trace gets a span.
+// with a *failure.Error. A request within a trace gets a span.
 func (s *System) Transport(next http.RoundTripper) http.RoundTripper {
 	return transport{system: s, next: tracing.Transport(s.options.Name, next)}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Once the ServiceAccount exists, the remaining calls run even if the replica loses its lease, because another replica may not know
-// about it. createAccess itself repeats them after errors, because the engine does not retry the step of a replica without a lease.
-// cleanupTimeout limits them, and cleanupPause is the pause between two attempts.
+// Once the ServiceAccount exists, createAccess makes the remaining calls even if the replica loses its lease, because another replica
+// may not know about the ServiceAccount. createAccess repeats failed calls itself, because the engine does not retry a step after the
+// lease is lost. cleanupTimeout limits the total time of these calls, and cleanupPause is the pause between two attempts.
 const (
 	cleanupTimeout = 20 * time.Second
 	cleanupPause   = time.Second
@@ -20,7 +20,7 @@ const (
 
 // createAccess creates the ServiceAccount. The credentials are stored in the binding's row when the operation succeeds. If the binding
 // was removed during the creation, createAccess removes the ServiceAccount immediately, because the unbind operation may have finished
-// before it existed. An unbind that starts after this check finds the ServiceAccount.
+// before the ServiceAccount existed. An unbind that starts after this check finds the ServiceAccount.
 type createAccess struct {
 	runtimes Runtimes
 	bindings Bindings
@@ -96,7 +96,7 @@ func repeat(ctx context.Context, call func(context.Context) error) error {
 	return last
 }
 
-// errRemoved returns the permanent error that fails the operation of a removed binding.
+// errRemoved returns the permanent error that fails the bind operation if its binding was removed.
 func errRemoved() error {
 	return failure.New(failure.Permanent, "the binding or its instance was removed before the access was ready").
 		WithReason(failure.ReasonConflict, failure.ComponentBroker)

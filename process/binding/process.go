@@ -19,7 +19,7 @@ type Operation = process.Operation[environment.Data]
 type Step = process.Step[environment.Data]
 
 // Runtimes creates and removes ServiceAccounts in runtimes. Both calls are idempotent: Grant returns new credentials for an existing
-// ServiceAccount, and Revoke succeeds if it is gone. An error of kind NotFound means that the runtime does not exist.
+// ServiceAccount, and Revoke succeeds if it is gone. An error of kind failure.NotFound means that the runtime does not exist.
 type Runtimes interface {
 	Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error)
 	Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error
@@ -31,11 +31,11 @@ type Bindings interface {
 	Find(ctx context.Context, instanceID string) (environment.Instance, error)
 	// WantsBinding reports whether the binding exists and is not being removed.
 	WantsBinding(ctx context.Context, id string) (bool, error)
-	// SaveAccess makes the binding ready, with its credentials.
+	// SaveAccess returns the effect that stores the credentials and makes the binding ready.
 	SaveAccess(binding environment.Binding, access environment.Access) process.Effect
 	// RuntimeEnding reports whether the runtime of the instance is being removed or was removed.
 	RuntimeEnding(ctx context.Context, instanceID string) (bool, error)
-	// RemoveBinding removes the binding's row, if it exists.
+	// RemoveBinding returns the effect that removes the binding's row, if it exists.
 	RemoveBinding(id string) process.Effect
 }
 

@@ -47,8 +47,8 @@ func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 		})
 }
 
-// runtimeGone reports whether the instance is gone, or no longer has the runtime of the binding. A suspension removes the runtime
-// with all its ServiceAccounts.
+// runtimeGone reports whether the instance is gone, or no longer has the binding's runtime. A suspension removes the runtime with
+// all its ServiceAccounts.
 func runtimeGone(ctx context.Context, bindings Bindings, binding environment.Binding) (bool, error) {
 	instance, err := bindings.Find(ctx, binding.InstanceID)
 	if failure.Of(err).Reason == failure.ReasonNotFound {

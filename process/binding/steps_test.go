@@ -31,7 +31,7 @@ type effect func() error
 type fixture struct {
 	calls           []string
 	account, access bool
-	// unwanted is the number of the first lookup that reports the binding as removed. Zero means none.
+	// unwanted is the number of the first lookup that reports the binding as removed. Zero means that no lookup does.
 	unwanted  int
 	instances map[string]environment.Instance
 	faults    map[string]error

@@ -53,7 +53,7 @@ func summarize(result outcome) (string, error) {
 	return string(text), err
 }
 
-// withoutEmpty removes the empty fields of objects.
+// withoutEmpty returns the value without the empty fields of its objects.
 func withoutEmpty(value any) any {
 	object, ok := value.(map[string]any)
 	if !ok {

@@ -22,7 +22,7 @@ type Proxy struct {
 
 	mutex sync.Mutex
 	dead  bool
-	// thaws is when the frozen replica continues. It is zero if the replica was never frozen.
+	// thaws is the time at which the frozen replica continues. It is zero if the replica was never frozen.
 	thaws time.Time
 }
 
@@ -44,8 +44,8 @@ func (p *Proxy) Call(ctx context.Context, name string, call func(ctx context.Con
 	})
 }
 
-// Client returns an HTTP client that sends its requests to the handler. Each request is one Call, and the function passed as name
-// determines its name.
+// Client returns an HTTP client that sends its requests to the handler. Each request is one Call, whose name is the result of the
+// name function.
 func (p *Proxy) Client(handler http.Handler, name func(*http.Request) string) *http.Client {
 	return &http.Client{Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
 		recorder := httptest.NewRecorder()

@@ -88,7 +88,7 @@ func (m *monitor) claimed(proxy *Proxy, claimed []process.Claimed) {
 	}
 }
 
-// end reports claims of operations that nobody had released.
+// end records a violation for each operation that was claimed although its holder had not released it.
 func (m *monitor) end() {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

@@ -176,7 +176,7 @@ func (r *Run[D]) endedOperation(record process.Record) ended {
 	}
 }
 
-// skipped returns the skipped steps, without those that the scenario may skip.
+// skipped returns the skipped steps that are not in Env.MaySkip.
 func (r *Run[D]) skipped(record process.Record) []string {
 	var steps []string
 

@@ -113,7 +113,7 @@ func Storm[D any](t *testing.T, seed uint64, every int, scenario Scenario[D]) {
 	})
 }
 
-// each runs every scenario without faults, and then with the plans that plan derives from the possible faults.
+// each runs every scenario without faults, and then once for each plan that the plan function derives from the possible faults.
 func each[D any](t *testing.T, scenarios []Scenario[D], plan func(possible []Fault) [][]Fault) {
 	t.Helper()
 

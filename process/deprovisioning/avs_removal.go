@@ -18,8 +18,8 @@ type AvS interface {
 	Remove(ctx context.Context, id, planName string, internal bool) error
 }
 
-// removeEvaluations removes the evaluations of the instance from AvS. It cannot remove an evaluation whose ID never arrived, and
-// records that one as left over.
+// removeEvaluations removes the instance's evaluations from AvS. It cannot remove an evaluation whose ID never arrived, so it records
+// that evaluation as left over.
 type removeEvaluations struct {
 	// client is nil if AvS is switched off. Evaluations then stay and are recorded as left over.
 	client  AvS
@@ -81,7 +81,7 @@ func (s removeEvaluations) remove(ctx context.Context, operation Operation, obje
 	return operation, 0, s.objects.RemoveObject(ctx, operation.Record, object)
 }
 
-// call removes the evaluation from AvS.
+// call removes the evaluation from AvS. It returns an error if AvS is switched off.
 func (s removeEvaluations) call(ctx context.Context, object environment.OutsideObject, planName string) error {
 	if s.client == nil {
 		return failure.New(failure.Permanent, "AvS is turned off: an operator must set APP_AVS_API_ENDPOINT").

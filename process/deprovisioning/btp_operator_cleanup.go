@@ -59,9 +59,9 @@ func (s cleanBTP) Run(ctx context.Context, operation Operation, log logrus.Field
 	return given, 0, nil
 }
 
-// hasServices returns the condition under which an operation of the kind removes the service instances in the runtime: there is a
-// cluster, and either the operation is a suspension or the subaccount was deleted. Other deletions keep the service instances, because
-// they contain the user's data.
+// hasServices returns the condition under which an operation of the given kind removes the service instances in the runtime: there is
+// a cluster, and either the operation is a suspension or the subaccount was deleted. Other deletions keep the service instances,
+// because they contain the user's data.
 func hasServices(kind string) func(operation Operation) bool {
 	return func(operation Operation) bool {
 		instance := operation.Data.Instance

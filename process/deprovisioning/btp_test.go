@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/stepstest"
 )
 
-// fakeRuntimes has service instances in its runtime. Each call removes one, all if it abandons them, and none if err is set.
+// fakeRuntimes has service instances in its runtime. Each call removes one of them, or all if it abandons them, or none if err is set.
 type fakeRuntimes struct {
 	left      int
 	err       error

@@ -52,8 +52,8 @@ func execute(t *testing.T, w *fixture, data environment.Data, dies bool) {
 	}
 }
 
-// TestNoCrashLeavesARuntime checks that a removal leaves no runtime behind, whichever of its calls has a fault. The fault loses
-// either the call or its response.
+// TestNoCrashLeavesARuntime checks that a removal leaves no runtime behind, whichever of its calls fails. Either the request or the
+// response is lost.
 func TestNoCrashLeavesARuntime(t *testing.T) {
 	ordered := environment.Data{Instance: instance(), Provisioning: provisioning, Ordered: true, TargetSecret: "aws-account"}
 	canceled := environment.Data{Instance: instance(), Provisioning: provisioning}

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// kymaInterval is the pause between two attempts to remove an object of Lifecycle Manager.
+// kymaInterval is the pause between two attempts to remove a Lifecycle Manager object.
 const kymaInterval = 10 * time.Second
 
 // LifecycleManager deletes the objects of runtimes in the control plane. Both calls are idempotent.
@@ -22,7 +22,7 @@ type LifecycleManager interface {
 	Status(ctx context.Context, kyma lifecyclemanager.Ref) (lifecyclemanager.Status, error)
 }
 
-// kymaObject is an object of the instance in the control plane.
+// kymaObject is one of the instance's objects in the control plane.
 type kymaObject struct {
 	// client is nil if Lifecycle Manager is switched off. The objects then stay and are recorded as left over.
 	client  LifecycleManager
@@ -30,7 +30,7 @@ type kymaObject struct {
 	kind    string
 }
 
-// removal starts or continues the removal of the object: it calls remove, unless there is no object. After an error, the step
+// removal records that the object is being removed and calls remove. It does nothing if there is no object. After an error, the step
 // runs again for cleanupWindow; then the object is recorded as left over.
 func (k kymaObject) removal(ctx context.Context, operation Operation, log logrus.FieldLogger,
 	remove func(object environment.OutsideObject, ref lifecyclemanager.Ref) error,

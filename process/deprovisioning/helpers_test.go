@@ -237,7 +237,7 @@ func done(t *testing.T, step process.Step[environment.Data], operation Operation
 	return after
 }
 
-// ours returns the kind of this repository's Provisioner.
+// ours is an Options.Kind that reports this repository's Provisioner.
 func ours() provisionerclient.Kind { return provisionerclient.KindOurs }
 
 func kindOf(former, unknown bool) func() provisionerclient.Kind {

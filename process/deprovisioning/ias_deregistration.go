@@ -17,8 +17,8 @@ type IAS interface {
 	Remove(ctx context.Context, instanceID string) error
 }
 
-// deregisterIAS removes the service provider that the Kyma Environment Broker registered for the Grafana of the instance. This
-// broker creates no service providers, so a record exists only after an earlier removal was abandoned.
+// deregisterIAS removes the service provider that Kyma Environment Broker registered for the instance's Grafana. This broker creates
+// no service providers, so a record exists only after an earlier removal was abandoned.
 type deregisterIAS struct {
 	client  IAS
 	objects Objects

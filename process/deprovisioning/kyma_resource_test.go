@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/stepstest"
 )
 
-// kymaStates returns the recorded states by kind.
+// kymaStates returns the recorded states of the objects, by kind.
 func kymaStates(records *stepstest.Objects) map[string]environment.OutsideState {
 	states := map[string]environment.OutsideState{}
 	for _, object := range records.Records {
@@ -97,7 +97,8 @@ func TestDeletionOfKymaResource(t *testing.T) {
 	}
 }
 
-// TestDeletionDuringRestoration checks that the Secret is deleted after a restoration, which would create it again.
+// TestDeletionDuringRestoration checks that the Secret is deleted only after a running restoration, which would otherwise create it
+// again.
 //
 //faults:row lifecycle-manager.md#removal a renewal creates the missing Secret
 func TestDeletionDuringRestoration(t *testing.T) {

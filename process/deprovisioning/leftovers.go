@@ -43,7 +43,7 @@ func runtimeNotRemoved(operation Operation) []string {
 // ofRuntime reports whether the step removes the runtime.
 func ofRuntime(step string) bool { return step == stepRemoveRuntime || step == stepCheckRemoval }
 
-// StepsFor returns the names of the steps that remove the objects.
+// StepsFor returns the names of the steps that remove the given objects.
 func StepsFor(objects []environment.OutsideObject) []string {
 	bySystem := map[string]string{
 		environment.SystemAvS: removeEvaluations{}.Name(),
@@ -73,8 +73,8 @@ func StepsFor(objects []environment.OutsideObject) []string {
 	return steps
 }
 
-// FinishedStages returns the stages that a cleanup skips because they contain none of the steps. A step that waits for the result
-// of a request runs together with the step that sends the request.
+// FinishedStages returns the stages that a cleanup skips because they contain none of the given steps. A step that waits for the
+// result of a request runs together with the step that sends the request.
 func FinishedStages(cleanup process.Process[environment.Data], steps []string) []string {
 	run := map[string]bool{cleanup.Stages[len(cleanup.Stages)-1].Name: true}
 
@@ -98,12 +98,12 @@ func FinishedStages(cleanup process.Process[environment.Data], steps []string) [
 	return finished
 }
 
-// removeLeftover records the result of a cleanup.
+// removeLeftover is the last step of a cleanup. It removes the leftover, or records which steps are still not completed.
 func removeLeftover(instances Instances) Step {
 	return process.StepFunc("Remove_Instance", func(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
 		left := notCompleted(operation)
 
-		operation.Effect, operation.Description = instances.Cleaned(operation.Record, left), "Leftovers are removed"
+		operation.Effect, operation.Description = instances.Cleaned(operation.Record, left), "Leftovers were removed"
 		if len(left) > 0 {
 			operation.Description = "Some steps were not completed: " + strings.Join(left, ", ")
 		}

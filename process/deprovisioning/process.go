@@ -29,12 +29,12 @@ type Provisioner interface {
 type Instances interface {
 	// SetRuntime records the ID of the instance's runtime. It changes nothing if the operation has lost its lease.
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
-	// Delete removes an instance. If steps were not completed, the instance becomes a leftover.
+	// Delete returns the effect that removes an instance. If steps were not completed, the instance becomes a leftover.
 	Delete(by process.Record, instance environment.Instance, notCompleted []string) process.Effect
-	// Suspend records that an instance no longer has a runtime. If change is not nil, the same write also records the change. If steps
-	// were not completed, the runtime becomes a leftover.
+	// Suspend returns the effect that records that an instance no longer has a runtime. If change is not nil, the same write also
+	// records the change. If steps were not completed, the runtime becomes a leftover.
 	Suspend(by process.Record, instance environment.Instance, change *environment.Update, notCompleted []string) process.Effect
-	// Cleaned records the result of a cleanup. If all steps were completed, the leftover disappears.
+	// Cleaned returns the effect that records the result of a cleanup. If all steps were completed, it removes the leftover.
 	Cleaned(by process.Record, notCompleted []string) process.Effect
 }
 
@@ -84,7 +84,7 @@ const (
 	LeftOverSkipped LeftOver = "skipped"
 )
 
-// leftOverFunc is the type of Options.LeftOver.
+// leftOverFunc is Options.LeftOver, which may be nil.
 type leftOverFunc func(LeftOver)
 
 func (f leftOverFunc) report(reason LeftOver) {
@@ -103,8 +103,8 @@ func Suspension(options Options) process.Process[environment.Data] {
 	return removing(environment.KindSuspend, options, suspendInstance(options.Instances))
 }
 
-// Cleanup returns the process that repeats the steps of a leftover. Its operations start with the stages of FinishedStages
-// already finished.
+// Cleanup returns the process that repeats the steps of a leftover. When its operations start, the stages that FinishedStages returns
+// are already finished.
 func Cleanup(options Options) process.Process[environment.Data] {
 	options.LeftOver = nil // the removal has already counted the leftover
 

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// deregisterInterval is the pause between two requests for the removal of a cluster.
+	// deregisterInterval is the pause between two requests to remove a cluster.
 	deregisterInterval = 15 * time.Second
 	// deregisteringInterval is the pause between two requests for the status of the removal. After a failed request, the pause is
 	// deregisteringErrorInterval.

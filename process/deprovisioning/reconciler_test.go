@@ -49,7 +49,7 @@ func registered(runtimeID string, state environment.OutsideState) environment.Ou
 	}
 }
 
-// runLate runs a step that has run for the duration, after a failure.
+// runLate runs a step whose first attempt was the given time ago and failed.
 func runLate(t *testing.T, step Step, data environment.Data, elapsed time.Duration) (Operation, time.Duration, error) {
 	t.Helper()
 

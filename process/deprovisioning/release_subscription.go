@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The step releaseSubscription retries for releaseWindow. Then the deletion continues, and the sweep of the account pool
-// completes the release.
+// releaseSubscription retries for at most releaseWindow. Then the deletion continues, and the sweep of the account pool completes the
+// release.
 const (
 	releaseInterval = 10 * time.Second
 	releaseWindow   = 5 * time.Minute
@@ -21,7 +21,7 @@ const stepRelease = "Release_Subscription"
 
 // Accounts takes back the cloud accounts of deleted instances. accountpool.Instances implements it.
 type Accounts interface {
-	// Release returns the account of the instance to the pool. It succeeds if the instance uses none.
+	// Release returns the account of the instance to the pool. It succeeds if the instance uses no account.
 	Release(ctx context.Context, instance environment.Instance) error
 }
 

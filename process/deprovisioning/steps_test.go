@@ -351,7 +351,7 @@ func TestRemoveInstance(t *testing.T) {
 	step := removeInstance(w)
 
 	for range 2 {
-		if got := done(t, step, newOperation(environment.Data{})); got.Description != "Runtime is removed" || w.rows != 0 {
+		if got := done(t, step, newOperation(environment.Data{})); got.Description != "Runtime was removed" || w.rows != 0 {
 			t.Errorf("described as %q, %d rows are left", got.Description, w.rows)
 		}
 	}

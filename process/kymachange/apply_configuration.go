@@ -23,7 +23,7 @@ func ApplyConfiguration(name string, reconciler reconciling.Reconciler) Step {
 			}
 
 			if err := operation.Save(ctx); err != nil {
-				return operation, 0, failure.Wrap(failure.Transient, err, "could not store the change of Kyma before sending it")
+				return operation, 0, failure.Wrap(failure.Transient, err, "could not store the Kyma change before sending it")
 			}
 
 			return reconciler.Apply(ctx, operation, changed)

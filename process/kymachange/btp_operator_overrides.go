@@ -7,9 +7,9 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// BTPOperatorOverrides returns the step that sets the tenant's credentials for Service Manager in the component btp-operator of
-// Kyma. They are secret, so they are never stored with the installation. The order must therefore follow in the same stage, and a
-// repeated stage sets them again.
+// BTPOperatorOverrides returns the step that sets the tenant's Service Manager credentials in Kyma's btp-operator component. They are
+// secret, so they are never stored with the installation. The step that sends the installation must therefore be in the same stage;
+// a repeated stage sets the credentials again.
 func BTPOperatorOverrides() Step {
 	return process.Action("BTPOperatorOverrides", "", func(_ context.Context, operation Operation) error {
 		changed, err := operation.Data.Changed()
@@ -23,7 +23,7 @@ func BTPOperatorOverrides() Step {
 	})
 }
 
-// WithCredentials returns a condition that also requires credentials for Service Manager in the tenant's context.
+// WithCredentials returns a condition that also requires Service Manager credentials in the tenant's context.
 func WithCredentials(condition process.Condition[environment.Data]) process.Condition[environment.Data] {
 	return process.Condition[environment.Data]{
 		Text: condition.Text + "; the context has sm_operator_credentials",

@@ -6,7 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// BusolaMigratorOverrides returns the step that sets the values of the component busola-migrator of Kyma.
+// BusolaMigratorOverrides returns the step that sets the values of Kyma's busola-migrator component.
 func BusolaMigratorOverrides() Step {
 	return process.Action("BusolaMigratorOverrides", "", func(_ context.Context, operation Operation) error {
 		changed, err := operation.Data.Changed()

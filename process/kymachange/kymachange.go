@@ -1,5 +1,5 @@
-// Package kymachange contains the steps that the processes update and upgradekyma share. Both send a changed Kyma for an existing
-// runtime to its installer. Each step has its own file.
+// Package kymachange contains the steps that the update and upgradekyma processes share. Both processes send a changed Kyma
+// configuration for an existing runtime to its installer. Each step has its own file.
 package kymachange
 
 import (

@@ -10,7 +10,7 @@ import (
 )
 
 // Overrides returns the step that reads the values that operators have set for Kyma. They can be secret, so they are never
-// stored. The order must therefore follow in the same stage, and a repeated stage reads them again.
+// stored. The step that sends them must therefore be in the same stage; a repeated stage reads them again.
 func Overrides(kyma Kyma) Step {
 	return process.StepFunc("Overrides_From_Secrets_And_Config_Step",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -6,8 +6,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// ApplyKyma returns the step that writes the Kyma resource of the runtime to the control plane: the template of the plan, with the
-// channel, the chosen modules and the labels of the instance.
+// ApplyKyma returns the step that writes the runtime's Kyma resource to the control plane: the plan's template, with the channel, the
+// chosen modules and the labels of the instance.
 func ApplyKyma(options Options) Step {
 	return action("Apply_Kyma", "Kyma is being installed", func(ctx context.Context, operation Operation) error {
 		_, objects, err := options.objects(ctx, operation)

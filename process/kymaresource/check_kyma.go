@@ -12,11 +12,11 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// checkInterval is the pause between two reads of the status.
+// checkInterval is the pause between two reads of the Kyma resource's status.
 const checkInterval = 10 * time.Second
 
 // CheckKyma returns the step that waits until Lifecycle Manager has installed Kyma. Lifecycle Manager retries by itself, so the
-// step also waits in the state Error. If Apply_Kyma was skipped, the step has nothing to do.
+// step keeps waiting while the state is Error. If Apply_Kyma was skipped, the step has nothing to do.
 func CheckKyma(options Options) Step {
 	return process.StepFunc("Check_Kyma_Resource",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -20,7 +20,7 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of a process whose data is environment.Data.
 type Step = process.Step[environment.Data]
 
-// System is the name of the system in the description of the processes.
+// System is the name of the control plane in the descriptions of processes.
 const System = "control plane"
 
 // Client writes and reads the objects in the control plane. ApplySecret and ApplyKyma are idempotent.
@@ -38,7 +38,7 @@ type Kyma interface {
 	Objects(ctx context.Context, instance environment.Instance) (lifecyclemanager.Objects, error)
 }
 
-// Access issues admin kubeconfigs of runtimes.
+// Access issues admin kubeconfigs for runtimes.
 type Access interface {
 	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
 }
@@ -72,7 +72,7 @@ func Condition() process.Condition[environment.Data] {
 	}
 }
 
-// action returns a step like process.Action that also respects the retry pause that the control plane requests.
+// action is like process.Action, but its step also respects the retry pause that the control plane requests.
 func action(name, description string, do func(ctx context.Context, operation Operation) error) Step {
 	done := process.Action(name, description, do)
 
@@ -86,8 +86,8 @@ func action(name, description string, do func(ctx context.Context, operation Ope
 	})
 }
 
-// retry repeats the step after the pause that the control plane requests. Without such a pause, the stage's policy applies, which
-// has the same window.
+// retry repeats the step after the pause that the control plane requests. If it requests none, the stage's retry policy applies,
+// which has the same window.
 func retry(operation Operation, err error) (Operation, time.Duration, error) {
 	pause := restclient.RetryAfter(err, 0)
 	if pause == 0 || !failure.Is(err, failure.Transient) {
@@ -97,7 +97,7 @@ func retry(operation Operation, err error) (Operation, time.Duration, error) {
 	return process.RetryOperation(operation, "", err, pause, process.DefaultRetry().Window)
 }
 
-// objects returns the instance of the operation and its objects.
+// objects returns the operation's instance and the objects that its runtime has in the control plane.
 func (o Options) objects(ctx context.Context, operation Operation) (environment.Instance, lifecyclemanager.Objects, error) {
 	if o.Client == nil {
 		return environment.Instance{}, lifecyclemanager.Objects{}, failure.New(failure.Permanent,
@@ -115,8 +115,8 @@ func (o Options) objects(ctx context.Context, operation Operation) (environment.
 	return instance, objects, err
 }
 
-// recorded calls apply, which creates or changes the object ref. Before the first call, it records the object and deletes the
-// object of a former runtime if an earlier operation did not manage to delete it.
+// recorded calls apply, which creates or changes the object ref. Before the first call, it records the object, and deletes the
+// object of an earlier runtime if no earlier operation has deleted it.
 func (o Options) recorded(ctx context.Context, operation Operation, kind string, ref lifecyclemanager.Ref, apply func() error) error {
 	object, err := o.Records.FindObject(ctx, operation.InstanceID, environment.SystemLifecycleManager, kind)
 	if err != nil {
@@ -145,8 +145,9 @@ func (o Options) recorded(ctx context.Context, operation Operation, kind string,
 	return o.Records.SetObject(ctx, operation.Record, object)
 }
 
-// replaces prepares the replacement of the recorded object by ref. It deletes the object of a former runtime. It rejects another
-// place for the object of the same runtime, because Lifecycle Manager would remove Kyma along with the first object.
+// replaces prepares the replacement of the recorded object by ref. It deletes the object of an earlier runtime. If both belong to the
+// same runtime but differ in namespace or resource, it returns an error, because Lifecycle Manager would remove Kyma along with the
+// recorded object.
 func (o Options) replaces(ctx context.Context, recorded environment.OutsideObject, ref lifecyclemanager.Ref) error {
 	former, err := lifecyclemanager.ParseRef(recorded.Key)
 	if err != nil {

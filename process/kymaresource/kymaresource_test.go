@@ -255,7 +255,7 @@ func TestCallFaults(t *testing.T) {
 	}
 }
 
-// failing returns an operation whose step has failed for the duration.
+// failing returns an operation whose step has been failing for the given time.
 func failing(duration time.Duration) Operation {
 	return process.NewFailingOperation(process.Record{ID: "op-1", InstanceID: "instance-1"}, environment.Data{}, began, began.Add(duration))
 }

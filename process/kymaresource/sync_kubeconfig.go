@@ -6,7 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// SyncKubeconfig returns the step that writes a new admin kubeconfig of the runtime to its Secret in the control plane. The kubeconfig is
+// SyncKubeconfig returns the step that writes a new admin kubeconfig to the runtime's Secret in the control plane. The kubeconfig is
 // stored nowhere else; a job renews it before it expires.
 func SyncKubeconfig(options Options) Step {
 	return action("Sync_Kubeconfig", "", func(ctx context.Context, operation Operation) error {

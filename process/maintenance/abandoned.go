@@ -13,9 +13,9 @@ const Page = 100
 
 // Abandoned finds evaluations that failed or canceled upgrades have left in maintenance.
 type Abandoned interface {
-	// Abandoned returns at most limit records of instances that follow the given one, sorted by instance.
+	// Abandoned returns at most limit records, sorted by instance ID, of the instances whose IDs are greater than after.
 	Abandoned(ctx context.Context, after string, limit int) ([]environment.OutsideObject, error)
-	// OfInstance returns all objects of the instance.
+	// OfInstance returns the instance's objects in all systems.
 	OfInstance(ctx context.Context, instanceID string) ([]environment.OutsideObject, error)
 	// Drop removes a record, unless another upgrade has started.
 	Drop(ctx context.Context, object environment.OutsideObject) error

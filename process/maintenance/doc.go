@@ -1,2 +1,2 @@
-// Package maintenance suppresses the alerts of AvS about an instance while its cluster or its Kyma is upgraded.
+// Package maintenance suppresses AvS alerts about an instance while its cluster or its Kyma is being upgraded.
 package maintenance

@@ -27,7 +27,7 @@ type Objects interface {
 // Maintenance puts the evaluations of instances into maintenance. Its errors carry a failure.Kind; after an error, the caller
 // repeats the call.
 type Maintenance struct {
-	// AvS is nil if it is switched off.
+	// AvS is nil if the availability service is switched off.
 	AvS     AvS
 	Objects Objects
 }
@@ -93,7 +93,7 @@ func (m Maintenance) begin(ctx context.Context, by process.Record, evaluation, m
 	return m.Objects.SetObject(ctx, by, mark)
 }
 
-// End restores the states that Begin has recorded. It returns nil if there are none.
+// End restores the states that Begin has recorded. If there are none, it does nothing.
 func (m Maintenance) End(ctx context.Context, by process.Record) error {
 	objects, err := m.objects(ctx, by)
 	if err != nil {
@@ -118,7 +118,7 @@ func (m Maintenance) End(ctx context.Context, by process.Record) error {
 	return nil
 }
 
-// restore sets the former state, or active if AvS had returned an unknown state.
+// restore sets the state that the evaluation had before, or active if that state is unknown.
 func (m Maintenance) restore(ctx context.Context, id string, former avs.Lifecycle) error {
 	if id == "" { // the evaluation has been removed
 		return nil
@@ -141,7 +141,7 @@ func (m Maintenance) restore(ctx context.Context, id string, former avs.Lifecycl
 	return err //nolint:wrapcheck // names AvS
 }
 
-// objects returns the objects of the instance in AvS by kind.
+// objects returns the instance's objects in AvS, by kind.
 func (m Maintenance) objects(ctx context.Context, by process.Record) (map[string]environment.OutsideObject, error) {
 	found, err := m.Objects.ObjectsIn(ctx, by.InstanceID, environment.SystemAvS)
 	objects := map[string]environment.OutsideObject{}

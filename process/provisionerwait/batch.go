@@ -22,8 +22,8 @@ type tenant struct {
 
 // poll is the running or the expected poll of one operation.
 type poll struct {
-	// due is when the operation is expected to poll, or when it polled unexpectedly. A request may include the operation from
-	// lead before due.
+	// due is when the operation is expected to poll, or when it polled unexpectedly. A request may include the operation as
+	// early as lead before due.
 	due  time.Time
 	lead time.Duration
 	// slot is the slot for which the operation waits, or nil.
@@ -80,7 +80,7 @@ func (t *tenant) reserve(limiter *rate.Limiter, limit int, now time.Time) *slot 
 func (t *tenant) choose(sender string, limit int, now time.Time) []string {
 	type candidate struct {
 		id string
-		// rank is 0 for a poll of the same slot, and 1 for the others.
+		// rank is 0 for a poll that waits for the sender's slot, and 1 for the others.
 		rank int
 		due  time.Time
 	}
@@ -145,7 +145,8 @@ func (b *batch) end(results map[string]provisionerclient.OperationResult) (rejec
 	return false
 }
 
-// leave ends the wait of a poll for the batch. When the last poll leaves an unfinished request, leave cancels the request.
+// leave records that a poll no longer waits for the batch. When the last poll leaves an unfinished request, leave cancels the
+// request.
 func (b *batch) leave() {
 	b.waiting--
 

@@ -183,7 +183,7 @@ func (p *Poller) send(ctx context.Context, name string, operationIDs []string, n
 	return sent
 }
 
-// await returns the result of the operation when the batch has ended.
+// await waits until the batch has ended and returns the operation's result, or an error if the context ends first.
 func (p *Poller) await(ctx context.Context, batch *batch, name, operationID string) provisionerclient.OperationResult {
 	select {
 	case <-batch.done:
@@ -222,7 +222,8 @@ func canceled(cause error) error {
 	return failure.Wrap(failure.Transient, cause, "the poll of the Provisioner was canceled").WithReason("", failure.ComponentProvisioner)
 }
 
-// maxPerRequest returns the maximum number of operations in a request.
+// maxPerRequest returns the maximum number of operations in a request. It is 1 for a while after the Provisioner has rejected a
+// request for several operations.
 func (p *Poller) maxPerRequest(now time.Time) int {
 	if now.Before(p.singleUntil) {
 		return 1

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Operations reads the status of an operation of the Provisioner.
+// Operations reads the status of a Provisioner operation.
 type Operations interface {
 	OperationStatus(ctx context.Context, tenant, operationID string) (provisionerclient.Operation, error)
 }
@@ -27,13 +27,13 @@ type Operations interface {
 // polling is only the fallback. Without one, the Poller may extend the interval.
 type Pace func(elapsed time.Duration) time.Duration
 
-// Waiter waits for operations of the Provisioner. All steps of the broker share one.
+// Waiter waits for operations of the Provisioner. All steps of the broker share one Waiter.
 type Waiter struct {
 	Operations Operations
 	// Poller, if set, polls in place of Operations while FeedAlive reports false.
 	Poller *Poller
-	// FeedAlive reports whether the feed works. While it does, polls are rare and each sends a separate request. It is required
-	// if Poller is set.
+	// FeedAlive reports whether the change feed works. While it works, polls are rare and each sends a separate request.
+	// FeedAlive is required if Poller is set.
 	FeedAlive func() bool
 	// Pace determines when an operation polls again. It is required. A replica with a change feed needs a slower pace.
 	Pace Pace
@@ -48,7 +48,7 @@ const (
 	busyShare       = 10
 )
 
-// Event returns the value of Record.WaitingFor for an operation of the Provisioner.
+// Event returns the value of Record.WaitingFor for a Provisioner operation.
 func Event(provisionerOperationID string) string {
 	return "provisioner operation " + provisionerOperationID
 }

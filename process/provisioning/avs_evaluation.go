@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The step retries to create an evaluation in AvS every avsInterval for at most internalWindow or externalWindow.
+// After an error, the step tries to create the evaluation in AvS every avsInterval for at most internalWindow or externalWindow.
 const (
 	avsInterval    = 30 * time.Second
 	internalWindow = 10 * time.Minute
@@ -36,21 +36,21 @@ type AvS interface {
 
 // Monitoring configures the steps that call AvS.
 type Monitoring struct {
-	// AvS is nil if it is switched off.
+	// AvS is nil if the availability service is switched off.
 	AvS                      AvS
 	Internal, External, Tags bool
-	// ShootDomain is the domain below which the clusters have their domains.
+	// ShootDomain is the parent domain of the clusters' domains.
 	ShootDomain string
 }
 
-// createEvaluation creates an evaluation of the instance. AvS does not recognize repeated requests, so the step records the
+// createEvaluation creates an evaluation for the instance. AvS does not recognize repeated requests, so the step records the
 // evaluation without an ID before the request. If the record still has no ID when the step runs again, the response was lost. The
 // step then records that the evaluation may exist twice, and requests it again.
 type createEvaluation struct {
 	monitoring Monitoring
 	instances  Instances
 	objects    Objects
-	// external creates the external evaluation instead of the internal one. If that is impossible, the operation continues,
+	// external selects the external evaluation instead of the internal one. If it cannot be created, the operation continues,
 	// because the runtime is ready.
 	external bool
 }
@@ -64,7 +64,7 @@ func (s createEvaluation) Name() string {
 	return "AVS_Create_Internal_Eval_Step"
 }
 
-// kind returns the kind of the record.
+// kind returns the kind under which the evaluation is recorded.
 func (s createEvaluation) kind() string {
 	if s.external {
 		return environment.KindExternalEvaluation
@@ -88,7 +88,7 @@ func (s createEvaluation) Run(ctx context.Context, operation Operation, log logr
 	switch {
 	case object.Key != "": // an earlier removal was abandoned
 		if err := s.monitoring.AvS.Remove(ctx, object.Key, cluster.PlanName, !s.external); err != nil {
-			return s.retry(operation, "removing the former evaluation", err)
+			return s.retry(operation, "removing the previous evaluation", err)
 		}
 	case object.State != "":
 		if err := s.recordUnanswered(ctx, operation, log); err != nil {
@@ -135,7 +135,8 @@ func (s createEvaluation) create(ctx context.Context, cluster avs.Cluster) (stri
 	return s.monitoring.AvS.CreateInternal(ctx, cluster) //nolint:wrapcheck // names AvS
 }
 
-// failed removes the record if AvS has certainly not created the evaluation.
+// failed handles an error of AvS: the step runs again or gives up. failed removes the record if AvS has certainly not created the
+// evaluation.
 func (s createEvaluation) failed(ctx context.Context, operation Operation, object environment.OutsideObject, cause error) (Operation, time.Duration, error) {
 	if restclient.NotExecuted(cause) {
 		if err := s.objects.RemoveObject(ctx, operation.Record, object); err != nil {
@@ -155,8 +156,8 @@ func (s createEvaluation) failed(ctx context.Context, operation Operation, objec
 	return s.retry(operation, "the evaluation may exist twice", cause)
 }
 
-// retry repeats the step after a transient error. After the window, and immediately after other errors, the operation fails, or
-// continues without the external evaluation.
+// retry repeats the step after a transient error. After the window, and immediately after other errors, it gives up: the operation
+// then fails if the evaluation is internal, and continues without it if it is external.
 func (s createEvaluation) retry(operation Operation, reason string, err error) (Operation, time.Duration, error) {
 	interval, passing := restclient.RetryAfter(err, avsInterval), failure.Is(err, failure.Transient)
 
@@ -172,7 +173,7 @@ func (s createEvaluation) retry(operation Operation, reason string, err error) (
 	}
 }
 
-// cluster returns the description of the instance's cluster.
+// cluster describes the instance's cluster for AvS. Only external evaluations need the domain.
 func (s createEvaluation) cluster(ctx context.Context, operation Operation) (avs.Cluster, error) {
 	instance := operation.Data.Instance
 	cluster := avs.Cluster{

@@ -406,7 +406,7 @@ func TestExternalEvaluationNeedsADomain(t *testing.T) {
 	}
 }
 
-// clusters is a Provisioner that knows one cluster.
+// clusters is a Provisioner that knows one cluster, or that returns err.
 type clusters struct{ err error }
 
 func (c clusters) Cluster(context.Context, string, string) (provisionerclient.Cluster, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/reconciling"
 )
 
-// createClusterConfiguration registers the runtime in the Reconciler, with the Kyma configuration of the plan and the operators.
-// The values can be secret, so they are never stored, and the step reads them itself.
+// createClusterConfiguration registers the runtime in the Reconciler, with the plan's Kyma configuration and the values that operators
+// have set. The values can be secret, so they are never stored, and the step reads them itself.
 func createClusterConfiguration(reconciler reconciling.Reconciler, instances Instances, kyma Kyma) Step {
 	return process.StepFunc("Create_Cluster_Configuration",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The step retries to register the subaccount in EDP every edpInterval for at most edpWindow.
+// After an error, the step tries to register the subaccount in EDP every edpInterval for at most edpWindow.
 const (
 	edpInterval = 10 * time.Second
 	edpWindow   = 30 * time.Minute
@@ -41,7 +41,8 @@ type Objects interface {
 type registerEDP struct {
 	client  EDP
 	objects Objects
-	// required fails the operation if the registration is impossible. Otherwise the operation continues without it.
+	// required makes the operation fail if the registration is impossible. If it is false, the operation continues without the
+	// registration.
 	required bool
 }
 
@@ -87,7 +88,7 @@ func (s registerEDP) Run(ctx context.Context, operation Operation, _ logrus.Fiel
 // without the registration.
 func (s registerEDP) failed(operation Operation, err error) (Operation, time.Duration, error) {
 	interval, window := restclient.RetryAfter(err, edpInterval), edpWindow
-	passing := failure.Is(err, failure.Transient) || failure.Is(err, failure.NotFound) // another instance has just removed it
+	passing := failure.Is(err, failure.Transient) || failure.Is(err, failure.NotFound) // another instance has just removed the tenant
 
 	switch {
 	case s.required && passing:

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// RuntimeAccess calls an instance's runtime. Probe checks whether it responds. ApplyServiceManager writes the credentials for
-// Service Manager and is idempotent.
+// RuntimeAccess calls an instance's runtime. Probe returns an error if the runtime does not respond. ApplyServiceManager writes the
+// Service Manager credentials and is idempotent.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 	ApplyServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager) error
@@ -51,7 +51,7 @@ func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 		})
 }
 
-// afterwards returns the part of the request that later steps still need. The complete request is in the row of the instance.
+// afterwards returns the part of the request that later steps still need. The complete request is in the instance's row.
 func afterwards(operation Operation) environment.Request {
 	return environment.Request{Cluster: environment.Cluster{Kyma: operation.Data.Instance.Request.Cluster.Kyma}}
 }

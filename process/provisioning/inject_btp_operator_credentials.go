@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// injectCredentials writes the tenant's credentials for Service Manager to the runtime, where the SAP BTP service operator uses them.
+// injectCredentials writes the tenant's Service Manager credentials to the runtime, where the SAP BTP service operator uses them.
 func injectCredentials(access RuntimeAccess) Step {
 	return process.StepFunc("Inject_BTP_Operator_Credentials",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

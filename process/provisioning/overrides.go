@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// overrides reads the values that operators have set for Kyma. They can be secret, so they are never stored. The order therefore
-// follows in the same stage, and a repeated stage reads them again.
+// overrides reads the values that operators have set for Kyma. They can be secret, so they are never stored. The step that orders the
+// runtime is therefore in the same stage; a repeated stage reads the values again.
 func overrides(kyma Kyma) Step {
 	return process.StepFunc("Overrides_From_Secrets_And_Config_Step",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

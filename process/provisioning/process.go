@@ -33,7 +33,7 @@ type Instances interface {
 	SetDashboardURL(ctx context.Context, by process.Record, instance environment.Instance, address string) error
 	// SetRuntime records the ID of the instance's runtime. It changes nothing if the operation has lost its lease.
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
-	// Resume records that a suspended instance has a runtime again.
+	// Resume returns the effect that records that a suspended instance has a runtime again.
 	Resume(instance environment.Instance) process.Effect
 }
 
@@ -56,7 +56,7 @@ type Options struct {
 	Waiter      provisionerwait.Waiter
 	// OwnClusterLimit is how long the process tries to reach a tenant's own cluster.
 	OwnClusterLimit time.Duration
-	// EDP is nil if the Event Data Platform is switched off. EDPRequired fails an operation whose registration fails.
+	// EDP is nil if the Event Data Platform is switched off. EDPRequired makes an operation fail if the registration fails.
 	EDP         EDP
 	EDPRequired bool
 	Objects     Objects
@@ -69,7 +69,7 @@ type Options struct {
 	Consoles Consoles
 	Kind     func() provisionerclient.Kind
 	Clusters Clusters
-	// KymaResource are the dependencies of the steps of Lifecycle Manager, except Instance.
+	// KymaResource has the dependencies of the Lifecycle Manager steps. Process sets its Instance field.
 	KymaResource kymaresource.Options
 	// Limit is the maximum duration of an operation.
 	Limit time.Duration
@@ -90,12 +90,12 @@ func external(operation Operation) bool {
 	return plan != "trial" && plan != "free"
 }
 
-// integratesBTP reports whether the order has credentials for Service Manager.
+// integratesBTP reports whether the order has Service Manager credentials.
 func integratesBTP(operation Operation) bool {
 	return operation.Data.Instance.Request.Cluster.ServiceManager != nil
 }
 
-// ordersKyma reports whether the order of the runtime contains Kyma.
+// ordersKyma reports whether the order for the runtime contains Kyma.
 func ordersKyma(operation Operation) bool {
 	return operation.Data.Instance.Request.Cluster.Kyma.InstalledBy(environment.InstallerProvisioner)
 }

@@ -21,7 +21,7 @@ const (
 
 // Accounts chooses the Gardener credentials for an instance. Pool and StaticAccounts implement it.
 type Accounts interface {
-	// Assign returns the name of the credentials. The error is of kind Waiting if no account is free.
+	// Assign returns the name of the credentials. The error is of kind failure.Waiting if no account is free.
 	Assign(ctx context.Context, instance environment.Instance) (string, error)
 }
 
@@ -38,9 +38,9 @@ func (s StaticAccounts) Assign(_ context.Context, instance environment.Instance)
 	return secret, nil
 }
 
-// resolveTargetSecret chooses the Gardener credentials for the runtime: those of the instance, if it has its own. The choice
-// never changes once the operation has ordered the runtime, because an order that is repeated under its idempotency key must stay
-// the same. A retry is a new operation with a new key, and chooses again, so that it uses a corrected configuration.
+// resolveTargetSecret chooses the Gardener credentials for the runtime. If the instance has its own credentials, it chooses those.
+// The choice never changes once the operation has ordered the runtime, because an order that is repeated under its idempotency key
+// must stay the same. A retry is a new operation with a new key, and chooses again, so that it uses a corrected configuration.
 func resolveTargetSecret(accounts Accounts) Step {
 	return process.StepFunc("Resolve_Target_Secret",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -7,6 +7,6 @@ import (
 
 // resumeInstance records that the instance has a runtime again.
 func resumeInstance(instances Instances) Step {
-	return process.Final[environment.Data]("Resume_Instance", "Instance is resumed; its runtime is ready",
+	return process.Final[environment.Data]("Resume_Instance", "Instance was resumed; its runtime is ready",
 		func(operation Operation) process.Effect { return instances.Resume(operation.Data.Instance) })
 }

@@ -20,7 +20,7 @@ const (
 	retryInterval = 10 * time.Minute
 	// errorInterval is the pause after a failed request for the status.
 	errorInterval = time.Minute
-	// After the limit, the step retries to remove the runtime every removeInterval for at most removeWindow.
+	// After the limit, the step tries to remove the runtime every removeInterval for at most removeWindow.
 	removeInterval = 5 * time.Second
 	removeWindow   = 30 * time.Second
 )
@@ -88,7 +88,7 @@ func (r Reconciler) await(ctx context.Context, operation Operation, late func(ti
 	}
 }
 
-// GaveUp returns the error for a status that will not change any more. The action is install or remove.
+// GaveUp returns the error for a status that will not change any more. action is "install" or "remove".
 func GaveUp(action string, state reconciler.State) error {
 	text := "the Reconciler could not " + action + " Kyma"
 	if failed := state.Failed(); failed != "" {

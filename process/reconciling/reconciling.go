@@ -22,7 +22,7 @@ import (
 // System is the name of the Reconciler in the descriptions of processes.
 const System = "Reconciler"
 
-// The step retries to register the runtime every applyInterval for at most applyWindow.
+// After an error, the step tries to register the runtime every applyInterval for at most applyWindow.
 const (
 	applyInterval = 10 * time.Second
 	applyWindow   = time.Hour
@@ -44,18 +44,18 @@ type Objects interface {
 	SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
 }
 
-// Kubeconfigs issues admin kubeconfigs of runtimes.
+// Kubeconfigs issues admin kubeconfigs for runtimes.
 type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
 }
 
-// Reconciler installs Kyma. All processes share one.
+// Reconciler installs Kyma. All processes share one Reconciler.
 type Reconciler struct {
 	// Client is nil if the Reconciler is switched off.
 	Client      Client
 	Objects     Objects
 	Kubeconfigs Kubeconfigs
-	// ShootDomain is the domain below which the clusters have their domains, or empty.
+	// ShootDomain is the parent domain of the clusters' domains, or empty.
 	ShootDomain string
 	// Limit is how long an operation waits for the Reconciler.
 	Limit time.Duration
@@ -78,8 +78,7 @@ func Installs() process.Condition[environment.Data] {
 }
 
 // Apply registers the runtime with the Kyma installation of the instance. The Reconciler accepts a new kubeconfig only together
-// with a new description, so the description is the ID of the operation. The stage after the step that calls Apply must wait with
-// Await.
+// with a new description, so the description contains the ID of the operation. A step in the next stage must wait with Await.
 func (r Reconciler) Apply(ctx context.Context, operation Operation, instance environment.Instance) (Operation, time.Duration, error) {
 	if r.Client == nil {
 		return operation, 0, Off()
@@ -99,9 +98,9 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 		return operation, 0, err
 	}
 
-	if object.Key != "" && object.Key != instance.RuntimeID { // the removal of a former runtime was abandoned
+	if object.Key != "" && object.Key != instance.RuntimeID { // the removal of an earlier runtime was abandoned
 		if _, err := r.Client.Remove(ctx, object.Key); err != nil {
-			return retry(operation, "removing the former runtime", err)
+			return retry(operation, "removing the previous runtime", err)
 		}
 
 		object.State = ""
@@ -111,8 +110,8 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 		object.Key, object.State = instance.RuntimeID, environment.OutsideCreating
 	}
 
-	// A renewal of the kubeconfig that starts after this write sees the operation. A renewal that started earlier is visible
-	// below.
+	// A renewal of the kubeconfig that starts after this write sees the operation. AwaitRenewal sees a renewal that started
+	// earlier.
 	if err := r.Objects.SetObject(ctx, operation.Record, object); err != nil {
 		return operation, 0, err
 	}
@@ -150,8 +149,8 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 // RenewalInProgress is the message of an operation that waits for a renewal.
 const RenewalInProgress = "the kubeconfig of the Reconciler is being renewed"
 
-// AwaitRenewal returns how long a renewal of the Reconciler's kubeconfig may still be in progress. The result is not positive if none
-// is. The caller must have written the record first, so that no other renewal starts.
+// AwaitRenewal returns how long a renewal of the Reconciler's kubeconfig may still take. The result is zero or negative if no renewal
+// is in progress. The caller must have written the record first, so that no other renewal starts.
 func AwaitRenewal(ctx context.Context, objects interface {
 	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
 }, operation Operation,

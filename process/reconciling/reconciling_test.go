@@ -274,7 +274,7 @@ func TestKubeconfigIsRenewed(t *testing.T) {
 	}
 }
 
-// TestFormerRuntime checks that the registration of a former runtime, whose removal was abandoned, does not stay.
+// TestFormerRuntime checks that the registration of an earlier runtime is removed if its removal was abandoned before.
 func TestFormerRuntime(t *testing.T) {
 	f := newFixture(t)
 

@@ -18,7 +18,7 @@ type Objects struct {
 	Records []environment.OutsideObject
 	// Lost makes all writes fail, as if the replica had lost its lease.
 	Lost bool
-	// Writes counts the writes. The write number Broken fails, counted from 1.
+	// Writes counts the writes. If it reaches Broken, that write fails.
 	Writes, Broken int
 }
 
@@ -75,7 +75,7 @@ func (o *Objects) RemoveObject(_ context.Context, _ process.Record, object envir
 	return nil
 }
 
-// Of returns the first record of the kind, or an empty record.
+// Of returns the first record of the given kind, or an empty record.
 func (o *Objects) Of(kind string) environment.OutsideObject {
 	for _, object := range o.Records {
 		if object.Kind == kind {
@@ -122,7 +122,7 @@ func (o *Objects) where(matches func(object environment.OutsideObject) bool) []e
 	return found
 }
 
-// index returns the index of the record of the object, or -1.
+// index returns the position of the object's record, or -1.
 func (o *Objects) index(object environment.OutsideObject) int {
 	return slices.IndexFunc(o.Records, func(other environment.OutsideObject) bool { return same(object, other) })
 }

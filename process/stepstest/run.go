@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Effect is the effect of an operation in a test.
+// Effect is the type of Operation.Effect in tests. Run calls it after the last step.
 type Effect func() error
 
 // Shown returns the visible result of an attempt: the text of its error, or the message of the operation that it returns.

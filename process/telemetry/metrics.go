@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// namespace is the prefix of all metrics of this package. It must not change, because operators' dashboards and alert rules
-// depend on the names of the metrics.
+// namespace is the prefix of all metric names in this package. It must not change, because operators' dashboards and alert rules
+// depend on these names.
 const namespace = "environment_broker_engine"
 
 const (
@@ -59,7 +59,7 @@ func New(registerer prometheus.Registerer) *Metrics {
 		ended: prometheus.NewCounterVec(counter("operations_ended_total",
 			"Operations that ended, by kind and state: succeeded, failed, canceled."), []string{labelKind, labelState}),
 		failed: prometheus.NewCounterVec(counter("operations_failed_total",
-			"Failed operations, by kind and the reason shown to users. The label reason is empty if there is none."), []string{labelKind, labelReason}),
+			"Failed operations, by kind and the reason shown to users. The reason label is empty if there is no reason."), []string{labelKind, labelReason}),
 		lasted: prometheus.NewHistogramVec(histogram("operation_duration_seconds",
 			"Time from the acceptance to the end of operations, by kind and final state.",
 			1, 5, 15, 60, 180, 300, 600, 900, 1800, 3600, 7200, 21600, 86400), []string{labelKind, labelState}),

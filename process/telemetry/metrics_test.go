@@ -50,7 +50,7 @@ environment_broker_engine_leases_lost_total 1
 # TYPE environment_broker_engine_operations_ended_total counter
 environment_broker_engine_operations_ended_total{kind="deprovision",state="canceled"} 1
 environment_broker_engine_operations_ended_total{kind="provision",state="failed"} 1
-# HELP environment_broker_engine_operations_failed_total Failed operations, by kind and the reason shown to users. The label reason is empty if there is none.
+# HELP environment_broker_engine_operations_failed_total Failed operations, by kind and the reason shown to users. The reason label is empty if there is no reason.
 # TYPE environment_broker_engine_operations_failed_total counter
 environment_broker_engine_operations_failed_total{kind="provision",reason="ERR_INFRA_QUOTA_EXCEEDED"} 1
 # HELP environment_broker_engine_operations_running Operations that the workers of this replica are running, by kind.

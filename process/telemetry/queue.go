@@ -20,7 +20,7 @@ type QueueDepths interface {
 	QueueDepths(ctx context.Context, now time.Time) ([]operations.QueueDepth, error)
 }
 
-// Values of the label "state" of the metric of leases.
+// Values of the state label of the leases metric.
 const (
 	leaseHeld    = "held"
 	leaseExpired = "expired"

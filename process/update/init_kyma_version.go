@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/kymachange"
 )
 
-// initKymaVersion adds to the changed Kyma the version and the installer of the runtime, and the installation of the plan.
+// initKymaVersion completes the changed Kyma: it keeps the runtime's version and installer, and adds the plan's installation.
 func initKymaVersion(kyma kymachange.Kyma) Step {
 	return process.StepFunc("Update_Init_Kyma_Version",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

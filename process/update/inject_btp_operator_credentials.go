@@ -6,7 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// injectCredentials writes the changed credentials for Service Manager to the runtime.
+// injectCredentials writes the changed Service Manager credentials to the runtime.
 func injectCredentials(access RuntimeAccess) Step {
 	return process.Action("Inject_BTP_Operator_Credentials", "", func(ctx context.Context, operation Operation) error {
 		changed, err := operation.Data.Changed()

@@ -34,8 +34,8 @@ type Instances interface {
 	Update(instance environment.Instance, change environment.Update) process.Effect
 }
 
-// RuntimeAccess calls an instance's runtime. Probe checks whether it responds. ApplyServiceManager writes the credentials for
-// Service Manager and is idempotent.
+// RuntimeAccess calls an instance's runtime. Probe returns an error if the runtime does not respond. ApplyServiceManager writes the
+// Service Manager credentials and is idempotent.
 type RuntimeAccess interface {
 	Probe(ctx context.Context, instance environment.Instance) error
 	ApplyServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager) error
@@ -48,7 +48,7 @@ type Options struct {
 	Kyma        kymachange.Kyma
 	Access      RuntimeAccess
 	Waiter      provisionerwait.Waiter
-	// KymaResource are the dependencies of the steps of Lifecycle Manager, except Instance.
+	// KymaResource has the dependencies of the Lifecycle Manager steps. Process sets its Instance field.
 	KymaResource kymaresource.Options
 	Reconciler   reconciling.Reconciler
 	// Limit is the maximum duration of an operation.
@@ -70,8 +70,8 @@ func changesModules(operation Operation) bool {
 	return before != nil && after != nil && !slices.Equal(before.Modules, after.Modules)
 }
 
-// changesKymaResource reports whether the Kyma resource of the runtime must change. It contains the modules, and labels with the
-// plan and the account.
+// changesKymaResource reports whether the runtime's Kyma resource must change. The resource contains the modules, and labels with
+// the plan and the account.
 func changesKymaResource(operation Operation) bool {
 	instance, update := operation.Data.Instance, operation.Data.Update
 
@@ -79,7 +79,7 @@ func changesKymaResource(operation Operation) bool {
 		(changesModules(operation) || update.PlanID != instance.PlanID || update.GlobalAccountID != instance.GlobalAccountID)
 }
 
-// changesCredentials reports whether the update has new credentials for Service Manager.
+// changesCredentials reports whether the update has new Service Manager credentials.
 func changesCredentials(operation Operation) bool {
 	before, after := operation.Data.Instance.Request.Cluster.ServiceManager, operation.Data.Update.Cluster.ServiceManager
 
@@ -91,15 +91,15 @@ func ordersKyma(operation Operation) bool {
 	return changesModules(operation) && operation.Data.Instance.Request.Cluster.Kyma.InstalledBy(environment.InstallerProvisioner)
 }
 
-// reconcilesKyma reports whether the update changes the Kyma configuration in the Reconciler, which includes the credentials for
-// Service Manager.
+// reconcilesKyma reports whether the update changes the Kyma configuration in the Reconciler, which includes the Service Manager
+// credentials.
 func reconcilesKyma(operation Operation) bool {
 	return (changesModules(operation) || changesCredentials(operation)) && operation.Data.Update.Cluster.Kyma != nil &&
 		reconciling.Installs().Holds(operation)
 }
 
-// changesShoot reports whether the update changes the cluster. An update that changes only the modules or the credentials for Service
-// Manager does not.
+// changesShoot reports whether the Provisioner must change the cluster. It is false if only the modules or the Service Manager
+// credentials change.
 func changesShoot(operation Operation) bool {
 	before, after := operation.Data.Instance.Request.Cluster, operation.Data.Update.Cluster
 	before.Kyma, after.Kyma = nil, nil
@@ -113,7 +113,7 @@ func changesShoot(operation Operation) bool {
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 	shootChanged := process.Condition[environment.Data]{
-		Text: "not own_cluster, not only the modules or BTP credentials change", Holds: changesShoot,
+		Text: "not own_cluster, the update changes more than the modules or the BTP credentials", Holds: changesShoot,
 	}
 	return process.Process[environment.Data]{
 		Kind:  environment.KindUpdate,
@@ -139,11 +139,11 @@ func Process(options Options) process.Process[environment.Data] {
 	}
 }
 
-// kymaStages returns the stages that change Kyma and the credentials for Service Manager.
+// kymaStages returns the stages that change Kyma and the Service Manager credentials.
 func kymaStages(options Options) []process.Stage[environment.Data] {
 	retry := process.DefaultRetry()
 	kymaChanged := process.Condition[environment.Data]{
-		Text:  "the modules change, or the BTP credentials if the Reconciler installs Kyma; not with Lifecycle Manager",
+		Text:  "the modules change and Lifecycle Manager does not install Kyma, or the BTP credentials change and the Reconciler installs Kyma",
 		Holds: func(operation Operation) bool { return ordersKyma(operation) || reconcilesKyma(operation) },
 	}
 	kymaOrdered := process.Condition[environment.Data]{Text: "the modules change, the Provisioner installs Kyma", Holds: ordersKyma}
@@ -155,7 +155,7 @@ func kymaStages(options Options) []process.Stage[environment.Data] {
 	}
 	credentialsChanged := process.Condition[environment.Data]{Text: "the BTP credentials in the context change", Holds: changesCredentials}
 	runtimeChanged := process.Condition[environment.Data]{
-		Text: "the modules or the BTP credentials change; not the modules alone with Lifecycle Manager",
+		Text: "the BTP credentials change, or the modules change and Lifecycle Manager does not install Kyma",
 		Holds: func(operation Operation) bool {
 			return changesCredentials(operation) || kymaChanged.Holds(operation)
 		},

@@ -11,11 +11,10 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// kymaKey is the suffix of the idempotency key of the order. The key is the ID of the operation with this suffix, because the ID
-// alone is already the key of Upgrade_Shoot.
+// kymaKey is appended to the operation's ID to form the idempotency key, because the ID alone is already the key of Upgrade_Shoot.
 const kymaKey = "-kyma"
 
-// upgradeKyma asks the Provisioner to install the changed modules and to remove the others.
+// upgradeKyma asks the Provisioner to install the modules that the update selects and to remove all others.
 func upgradeKyma(provisioner Provisioner, waiter provisionerwait.Waiter) Step {
 	return process.StepFunc("Upgrade_Kyma",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -6,11 +6,11 @@ import (
 	"github.com/environment-broker/environment-broker/process/upgrading"
 )
 
-// recordUpgrade stores the version in the instance's row.
+// recordUpgrade stores the new Kubernetes version in the instance's row.
 func recordUpgrade(instances upgrading.Instances) Step {
 	return upgrading.Record(instances,
 		func(operation Operation) string {
-			return "The cluster is upgraded to Kubernetes " + operation.Data.Update.Cluster.KubernetesVersion
+			return "The cluster was upgraded to Kubernetes " + operation.Data.Update.Cluster.KubernetesVersion
 		},
 		func(operation Operation) string {
 			return fmt.Sprintf("the cluster would be upgraded from Kubernetes %s to %s",

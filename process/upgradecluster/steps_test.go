@@ -110,7 +110,7 @@ func TestUpgrade(t *testing.T) {
 			func(*fixture) {},
 			map[string]string{"op-2 account-1": "1.34.2 1.35.4"},
 			[]string{"op-2 before order 1"},
-			1, "1.35.4", "1.1.0", "The cluster is upgraded to Kubernetes 1.35.4",
+			1, "1.35.4", "1.1.0", "The cluster was upgraded to Kubernetes 1.35.4",
 		},
 		"version": {
 			"a version of the operator keeps the maintenance version",
@@ -118,7 +118,7 @@ func TestUpgrade(t *testing.T) {
 			func(*fixture) {},
 			map[string]string{"op-2 account-1": "1.34.2 1.35"},
 			[]string{"op-2 before order 1"},
-			1, "1.35", "1.0.0", "The cluster is upgraded to Kubernetes 1.35",
+			1, "1.35", "1.0.0", "The cluster was upgraded to Kubernetes 1.35",
 		},
 		"dry run": {
 			"a dry run calls nobody and changes nothing",

@@ -2,8 +2,8 @@
 // process.go orders the steps.
 //
 // The system that has installed Kyma on the runtime also upgrades it. After the Provisioner or the Reconciler has installed the
-// new version, the process stores it in the row of the instance. For Lifecycle Manager, the process applies the Kyma resource
-// with the current channel and template of the plan.
+// new version, the process stores it in the instance's row. For Lifecycle Manager, the process applies the Kyma resource with the
+// plan's current channel and template.
 //
 // A rollback is an upgrade in which the Provisioner reinstalls the Kyma that the last upgrade replaced.
 package upgradekyma

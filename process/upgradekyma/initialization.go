@@ -14,8 +14,8 @@ import (
 )
 
 // initialization reads the instance and chooses the version and the components of Kyma. The choice never changes within an
-// operation, because an order that is repeated under its idempotency key must stay the same. A retry chooses again. A rollback
-// has nothing to choose.
+// operation, because an order that is repeated under its idempotency key must stay the same. A retry chooses again. In a rollback,
+// there is nothing to choose.
 func initialization(instances upgrading.Instances, kyma kymachange.Kyma) Step {
 	start := upgrading.Start("Upgrade_Kyma_Initialization", "Kyma is being upgraded", instances, changeVersion)
 
@@ -42,8 +42,8 @@ func initialization(instances upgrading.Instances, kyma kymachange.Kyma) Step {
 		})
 }
 
-// changeVersion sets the Kyma of the update. For a rollback, that is the Kyma before the last upgrade. Otherwise the version is
-// the one that the operator or an earlier attempt of the operation has chosen, or "" if there is none.
+// changeVersion sets the Kyma of the update. In a rollback, it restores the Kyma before the last upgrade. Otherwise it sets the
+// version that an earlier attempt of this operation or the operator has chosen, or "" if none was chosen.
 func changeVersion(operation Operation, update *environment.Update) error {
 	if update.Cluster.Kyma == nil {
 		return failure.New(failure.Permanent, "instance %s has no Kyma to upgrade", operation.InstanceID)

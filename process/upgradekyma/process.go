@@ -38,7 +38,7 @@ type Options struct {
 	Provisioner Provisioner
 	Kyma        kymachange.Kyma
 	Access      RuntimeAccess
-	// KymaResource are the dependencies of the steps of Lifecycle Manager, except Instance.
+	// KymaResource has the dependencies of the Lifecycle Manager steps. Process sets its Instance field.
 	KymaResource kymaresource.Options
 	Reconciler   reconciling.Reconciler
 }
@@ -116,8 +116,8 @@ func rollsBack(condition process.Condition[environment.Data]) process.Condition[
 	return condition
 }
 
-// installedBy returns the condition that one of the installers has installed Kyma. An upgrade that is preempted before it has
-// read the instance runs the steps of the Provisioner, which then do nothing.
+// installedBy returns the condition that one of the given installers has installed Kyma. An upgrade that is preempted before it has
+// read the instance runs the Provisioner's steps, which then do nothing.
 func installedBy(title string, installers ...environment.KymaInstaller) process.Condition[environment.Data] {
 	noDryRun := upgrading.NoDryRun()
 

@@ -7,19 +7,19 @@ import (
 	"github.com/environment-broker/environment-broker/process/upgrading"
 )
 
-// recordUpgrade stores the version in the instance's row.
+// recordUpgrade stores the new Kyma version in the instance's row.
 func recordUpgrade(instances upgrading.Instances) Step {
 	return upgrading.Record(instances,
 		func(operation Operation) string {
 			if operation.Data.Instance.InLifecycleManager() {
-				return "The Kyma resource is applied"
+				return "The Kyma resource was applied"
 			}
 
 			if operation.Data.Upgrade.RollsBack != "" {
-				return "Kyma is rolled back to " + operation.Data.Update.Cluster.Kyma.Version
+				return "Kyma was rolled back to " + operation.Data.Update.Cluster.Kyma.Version
 			}
 
-			return "Kyma is upgraded to " + operation.Data.Update.Cluster.Kyma.Version
+			return "Kyma was upgraded to " + operation.Data.Update.Cluster.Kyma.Version
 		},
 		func(operation Operation) string {
 			if operation.Data.Instance.InLifecycleManager() {

@@ -17,7 +17,7 @@ const (
 	maintenanceWindow = 5 * time.Minute
 )
 
-// Maintenance puts the evaluations of an instance in AvS into maintenance and restores their states. Both calls are idempotent.
+// Maintenance puts an instance's AvS evaluations into maintenance and restores their states. Both calls are idempotent.
 type Maintenance interface {
 	Begin(ctx context.Context, by process.Record) error
 	End(ctx context.Context, by process.Record) error

@@ -139,7 +139,7 @@ func newMaintenance(t *testing.T) (*fakeavs.AvS, maintenance.Maintenance) {
 	})}
 }
 
-// upgrade returns an operation whose step has failed for the duration.
+// upgrade returns an operation whose step has been failing for the given time.
 func upgrade(failing time.Duration) Operation {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 

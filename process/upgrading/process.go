@@ -14,7 +14,7 @@ import (
 // limit is the maximum duration of an upgrade.
 const limit = 3 * time.Hour
 
-// Options are the dependencies that both processes have.
+// Options are the dependencies that the processes upgradekyma and upgradecluster share.
 type Options struct {
 	Instances Instances
 	Waiter    provisionerwait.Waiter
@@ -26,16 +26,16 @@ type Options struct {
 
 // Tasks are the steps in which the processes differ. Those that call other systems must be preemptible.
 type Tasks struct {
-	// Order ends with the step that orders the change.
+	// Order contains the steps up to the one that orders the change.
 	Order []process.Task[environment.Data]
-	// Check waits for the change.
+	// Check contains the steps that wait until the change is complete.
 	Check []process.Task[environment.Data]
-	// Record is the last step.
+	// Record is the last step, which stores the result.
 	Record Step
 }
 
-// Process returns the process of an upgrade: the order, the check, the end of the maintenance in AvS, and the record. A retry of
-// an operation whose check failed sends the order again.
+// Process returns the process of an upgrade. Its stages order the change, wait for it, end the AvS maintenance and record the result.
+// A retry of an operation whose check failed sends the order again.
 func (o Options) Process(kind string, tasks Tasks) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 
@@ -89,7 +89,7 @@ func (o Options) SendNotification() process.Task[environment.Data] {
 	}
 }
 
-// Check returns a step that waits for the Provisioner.
+// Check returns the task that waits until the Provisioner has made the change.
 func (o Options) Check(name string) process.Task[environment.Data] {
 	return process.Task[environment.Data]{
 		Step: o.Preemptible(process.StepFunc(name, o.Waiter.Await)), When: NoDryRun(),
@@ -97,7 +97,7 @@ func (o Options) Check(name string) process.Task[environment.Data] {
 	}
 }
 
-// monitoring returns a step that calls AvS, unless AvS is switched off.
+// monitoring returns a task for a step that calls AvS. The task does not run if AvS is switched off.
 func (o Options) monitoring(step Step) process.Task[environment.Data] {
 	when := NoDryRun()
 	when.Text += ", APP_AVS_API_ENDPOINT is set"

@@ -36,7 +36,7 @@ func NoDryRun() process.Condition[environment.Data] {
 	}
 }
 
-// preempted returns the operation marked as preempted.
+// preempted marks the operation as preempted. The timeline then says that the step had nothing to do.
 func preempted(operation Operation) Operation {
 	upgrade := *operation.Data.Upgrade
 	upgrade.Preempted, operation.Data.Upgrade, operation.WaitingFor = true, &upgrade, ""
@@ -44,8 +44,8 @@ func preempted(operation Operation) Operation {
 	return process.Noted(operation, textPreempted)
 }
 
-// Start returns the first step, which reads the instance and builds the update. The function change applies the upgrade to an
-// update without changes. If the instance is gone or has no runtime, the upgrade is preempted.
+// Start returns the first step, which reads the instance and builds the update. change adds the upgrade to an update that leaves the
+// instance unchanged. If the instance is gone or has no runtime, the upgrade is preempted.
 func Start(name, description string, instances Instances, change func(operation Operation, update *environment.Update) error) Step {
 	return process.StepFunc(name,
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
@@ -53,10 +53,10 @@ func Start(name, description string, instances Instances, change func(operation 
 				return operation, 0, failure.New(failure.Internal, "the operation contains no upgrade")
 			}
 
-			// The time of the first attempt counts: an upgrade that has started runs to its end. A retry by an operator after the limit
-			// has a copy of it, which no longer applies.
+			// NotAfter limits when the operation may start: an upgrade that has started runs to its end. An operator's retry after the
+			// limit inherits the value, which then no longer applies.
 			if end := operation.Data.Upgrade.NotAfter; operation.CreatedAt.Before(end) && !operation.StartedAt.Before(end) {
-				return operation, 0, failure.New(failure.Permanent, "the upgrade had to start before %s, and has changed nothing",
+				return operation, 0, failure.New(failure.Permanent, "the upgrade did not start before %s, so it has changed nothing",
 					end.UTC().Format(time.RFC3339)).
 					WithReason(failure.ReasonNotStarted, failure.ComponentBroker)
 			}

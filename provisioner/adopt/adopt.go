@@ -33,7 +33,7 @@ import (
 const reasonAdopted = "adopted from Kyma Provisioner"
 
 const (
-	// noID starts the first page, because it sorts before all IDs.
+	// noID is the cursor of the first page. It sorts before all IDs.
 	noID = "00000000-0000-0000-0000-000000000000"
 	// maxAttempts is the maximum number of attempts for one runtime. A transient error, such as a concurrent change of the Shoot, leads to
 	// another attempt.
@@ -58,7 +58,7 @@ type Adopter struct {
 	Operations *operations.Store
 	Recorder   *audit.Recorder
 	Shoots     Shoots
-	// Build returns the Shoot for a runtime and an operation, and Validate checks an order.
+	// Build returns the Shoot for a runtime and the ID of its operation. Validate checks an order against the rules for new orders.
 	Build    func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
 	Validate func(spec.Runtime) error
 	// Registered reports whether runtimes are registered in Director.
@@ -177,14 +177,14 @@ type candidate struct {
 	shoot   *gardencorev1beta1.Shoot
 	order   spec.Runtime
 	runtime runtimes.Runtime
-	// changes are the fields of the Shoot that the first change of the runtime would change.
+	// changes lists the Shoot fields that the runtime's first change would modify.
 	changes []objectdiff.Change
 }
 
-// binding returns the name of the credentials binding in the order.
+// binding returns the name of the cluster's CredentialsBinding.
 func (c candidate) binding() string { return c.TargetSecret.String }
 
-// check returns the runtime for a former cluster, or an error that says why it cannot be adopted. It changes nothing.
+// check prepares the adoption of a cluster, or returns an error that says why the cluster cannot be adopted. It changes nothing.
 func (a *Adopter) check(ctx context.Context, each cluster) (candidate, error) {
 	found := candidate{cluster: each}
 
@@ -209,7 +209,7 @@ func (a *Adopter) check(ctx context.Context, each cluster) (candidate, error) {
 	}
 
 	if owner := found.shoot.Annotations[shoot.AnnotationRuntimeID]; owner != each.ID {
-		return found, failure.New(failure.Permanent, "the Shoot has the annotation %s: %q", shoot.AnnotationRuntimeID, owner)
+		return found, failure.New(failure.Permanent, "the annotation %s of the Shoot is %q, which is not the ID of this runtime", shoot.AnnotationRuntimeID, owner)
 	}
 
 	if found.shoot.DeletionTimestamp != nil {
@@ -241,7 +241,7 @@ func (a *Adopter) check(ctx context.Context, each cluster) (candidate, error) {
 	return found, nil
 }
 
-// firstChange returns the fields of the Shoot that the first change of the cluster would change. It omits the fields that the adoption
+// firstChange returns the Shoot fields that the cluster's first change would modify, except those that the adoption itself
 // patches.
 func (a *Adopter) firstChange(found candidate) ([]objectdiff.Change, error) {
 	objects, err := a.Build(found.runtime, found.creation.ID)
@@ -257,7 +257,7 @@ func (a *Adopter) firstChange(found candidate) ([]objectdiff.Change, error) {
 	return objects.FirstChange(patched)
 }
 
-// store patches the Shoot, and then stores the runtime with its operations. After a failure in between, a repeated run stores the
+// store patches the Shoot and then stores the runtime with its operations. If it fails after the patch, the next run stores the
 // runtime.
 func (a *Adopter) store(ctx context.Context, found candidate) error {
 	changed, err := a.Shoots.Adopt(ctx, found.shoot, found.binding())
@@ -289,8 +289,8 @@ func (a *Adopter) store(ctx context.Context, found candidate) error {
 	})
 }
 
-// insertOperations inserts the creation and, unless it is older than the creation, the newest other operation. Both keep their IDs. For a
-// hibernated Shoot it adds a hibernation, unless the newer of the two is one.
+// insertOperations inserts the operation that created the cluster, and the newest other operation unless that one is older. Both
+// keep their IDs. For a hibernated Shoot, it adds a hibernation unless the last inserted operation already is one.
 func (a *Adopter) insertOperations(ctx context.Context, tx storage.Tx, found candidate) error {
 	asleep := shoot.ToSleep(found.shoot)
 	all := []formerOperation{*found.creation}
@@ -311,7 +311,7 @@ func (a *Adopter) insertOperations(ctx context.Context, tx storage.Tx, found can
 
 		kind, known := kinds()[each.Type]
 		if !known {
-			return failure.New(failure.Permanent, "operation %s has the type %s, which is unknown", each.ID, each.Type)
+			return failure.New(failure.Permanent, "operation %s has the unknown type %s", each.ID, each.Type)
 		}
 
 		payload, err := json.Marshal(operation.Data{Runtime: found.runtime, Asleep: asleep && i == len(all)-1, Registered: a.Registered})
@@ -366,7 +366,7 @@ func (a *Adopter) conclude(ctx context.Context, known map[string]bool, options t
 	report.FirstChange = []string{
 		"the extension " + shoot.ExtensionOIDC + " and other missing extensions of APP_GARDENER_EXTENSIONS are added",
 		"SSH access to the machines is disabled",
-		"the identity provider of the order is restored, in a ConfigMap with a structured authentication",
+		"the order's identity provider is restored, as a structured authentication configuration in a ConfigMap",
 		"EU access is set as an access restriction, if the order has it",
 	}
 	report.LeftBehind = []string{"the tables of Kyma Provisioner, with encrypted kubeconfigs: keep them as long as you may return to Kyma Provisioner, then drop them"}
@@ -378,5 +378,5 @@ func (a *Adopter) conclude(ctx context.Context, known map[string]bool, options t
 	return nil
 }
 
-// reasonOf returns the text of an error for operators.
+// reasonOf returns the text that an error shows to operators.
 func reasonOf(err error) string { return strings.TrimSpace(failure.Of(err).ForOperators()) }

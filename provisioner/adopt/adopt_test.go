@@ -275,7 +275,7 @@ func TestConflictsAreRepeated(t *testing.T) {
 	}
 }
 
-// TestRefusedToStart checks that no runtime is adopted as long as the former program may write, or its data cannot be read.
+// TestRefusedToStart checks that no runtime is adopted as long as Kyma Provisioner may write, or if its data cannot be read.
 func TestRefusedToStart(t *testing.T) {
 	t.Parallel()
 
@@ -308,7 +308,7 @@ func TestRefusedToStart(t *testing.T) {
 	}
 }
 
-// TestOtherSessionsCanBeIgnored checks the flag --ignore-users.
+// TestOtherSessionsCanBeIgnored checks the --ignore-users flag.
 func TestOtherSessionsCanBeIgnored(t *testing.T) {
 	t.Parallel()
 

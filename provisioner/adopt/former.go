@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/takeover"
 )
 
-// Kyma describes Kyma Provisioner for package takeover. Its schema must not be older than that of August 2023, and no operation
+// Kyma describes Kyma Provisioner to package takeover. Its database schema must be from August 2023 or later, and no operation
 // may be in progress.
 func Kyma() takeover.Program {
 	return takeover.Program{
@@ -18,7 +18,7 @@ func Kyma() takeover.Program {
 	}
 }
 
-// cluster is a row of the table cluster with its row of gardener_config. Columns of gardener_config are NULL if that row is missing.
+// cluster is a row of the cluster table, joined with its gardener_config row. If that row is missing, its columns are NULL.
 type cluster struct {
 	ID         string         `db:"id"`
 	Tenant     string         `db:"tenant"`
@@ -106,7 +106,7 @@ type dnsProvider struct {
 	Type       string `db:"type"`
 }
 
-// formerOperation is a row of operation.
+// formerOperation is a row of Kyma Provisioner's operation table.
 type formerOperation struct {
 	ID        string       `db:"id"`
 	ClusterID string       `db:"cluster_id"`
@@ -119,7 +119,8 @@ type formerOperation struct {
 	Component string       `db:"component"`
 }
 
-// readPage returns the next clusters after the ID that are not deleted, with all rows that belong to them.
+// readPage returns the next page of clusters whose IDs sort after the given one, with their rows from the other tables. It omits
+// deleted clusters.
 func readPage(ctx context.Context, former *takeover.Database, after string) ([]cluster, error) {
 	clusters, err := takeover.Select[cluster](ctx, former, `SELECT c.id::text, c.tenant, c.sub_account_id, c.creation_timestamp,
 		c.active_kyma_config_id IS NOT NULL AS has_kyma, g.id::text AS config_id, g.name, g.kubernetes_version, g.provider, g.region, g.target_secret,
@@ -136,7 +137,7 @@ func readPage(ctx context.Context, former *takeover.Database, after string) ([]c
 	return clusters, complete(ctx, former, clusters)
 }
 
-// complete reads the rows of other tables for the clusters.
+// complete adds the rows of the other tables to the clusters.
 func complete(ctx context.Context, former *takeover.Database, clusters []cluster) error {
 	ids := make([]string, len(clusters))
 	for i := range clusters {
@@ -204,13 +205,13 @@ func complete(ctx context.Context, former *takeover.Database, clusters []cluster
 	return nil
 }
 
-// samples returns encrypted values of the former database, at most one of each table, to check the key.
+// samples returns encrypted values with which the key can be checked, at most one from each table.
 func samples(ctx context.Context, former *takeover.Database) ([]string, error) {
 	return takeover.Select[string](ctx, former, `(SELECT user_id FROM cluster_administrator WHERE is_user_id_encrypted LIMIT 1)
 		UNION ALL (SELECT kubeconfig FROM cluster WHERE is_kubeconfig_encrypted AND kubeconfig <> '' LIMIT 1)`)
 }
 
-// selected returns the rows that match.
+// selected returns the rows for which matches returns true.
 func selected[Row any](rows []Row, matches func(Row) bool) []Row {
 	return slices.Collect(func(yield func(Row) bool) {
 		for _, row := range rows {

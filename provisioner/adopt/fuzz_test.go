@@ -2,7 +2,7 @@ package adopt
 
 import "testing"
 
-// FuzzProviderConfig checks that any column provider_specific_config is either rejected or results in the part of its provider only.
+// FuzzProviderConfig checks that any value of provider_specific_config is either rejected or sets only the part of its provider.
 func FuzzProviderConfig(f *testing.F) {
 	f.Add("aws", `{"vpcCidr":"10.250.0.0/16","awsZones":[{"name":"a","workerCidr":"10.250.0.0/19"}]}`)
 	f.Add("azure", `{"vnetCidr":"10.250.0.0/16","zones":["1"],"enableNatGateway":true}`)

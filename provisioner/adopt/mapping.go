@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// kinds maps the types of former operations to our kinds.
+// kinds maps Kyma Provisioner's operation types to our operation kinds.
 func kinds() map[string]string {
 	return map[string]string{
 		"PROVISION": operation.KindProvision, "PROVISION_NO_INSTALL": operation.KindProvisionNoInstall,
@@ -60,8 +60,8 @@ func (o formerOperation) ending() (operations.Ending, error) {
 	}
 }
 
-// orderOf returns the order for the cluster, without Kyma. The pod and service ranges come from the Shoot if the row has none. The seed is
-// omitted, because Gardener may have moved the control plane. The cipher is nil if no column is encrypted.
+// orderOf returns the order for the cluster, without Kyma. If the row has no pod and service ranges, they come from the Shoot.
+// The seed is omitted, because Gardener may have moved the control plane. The cipher may be nil if no column is encrypted.
 func (c cluster) orderOf(present *gardencorev1beta1.Shoot, cipher *takeover.Cipher) (spec.Runtime, error) {
 	diskType, size, err := c.volume()
 	if err != nil {
@@ -99,7 +99,7 @@ func (c cluster) orderOf(present *gardencorev1beta1.Shoot, cipher *takeover.Ciph
 	}, nil
 }
 
-// runtimeOf returns the row of the runtime with the order.
+// runtimeOf returns the runtime to store, with the order as its configuration.
 func (c cluster) runtimeOf(order spec.Runtime) (runtimes.Runtime, error) {
 	configuration, err := spec.Encode(order)
 	if err != nil {
@@ -114,7 +114,8 @@ func (c cluster) runtimeOf(order spec.Runtime) (runtimes.Runtime, error) {
 	}, nil
 }
 
-// volume returns the type of the disks and their size in GiB, or nil. Kyma Provisioner ignored one without the other.
+// volume returns the disk type and the disk size in GiB. If either is missing, it returns nil for both, because Kyma Provisioner
+// ignored one without the other.
 func (c cluster) volume() (diskType *string, size *int, err error) {
 	if c.VolumeSize.String == "" || c.DiskType.String == "" {
 		return nil, nil, nil
@@ -122,7 +123,7 @@ func (c cluster) volume() (diskType *string, size *int, err error) {
 
 	parsed, err := strconv.Atoi(c.VolumeSize.String)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the column volume_size_gb is not a number: %q", c.VolumeSize.String)
+		return nil, nil, fmt.Errorf("volume_size_gb is not a number: %q", c.VolumeSize.String)
 	}
 
 	return &c.DiskType.String, &parsed, nil
@@ -185,7 +186,7 @@ func (c cluster) dns() *spec.DNS {
 	return dns
 }
 
-// providerOf decodes the provider-specific configuration. The column provider determines its form, because an empty or small
+// providerOf decodes the provider-specific configuration. The provider determines the type to decode into, because a small
 // configuration could belong to several providers.
 func providerOf(provider, config string) (*spec.Provider, error) {
 	parts := &spec.Provider{}
@@ -210,14 +211,14 @@ func providerOf(provider, config string) (*spec.Provider, error) {
 	}
 
 	if config == "" {
-		return nil, errors.New("the column provider_specific_config is empty")
+		return nil, errors.New("provider_specific_config is empty")
 	}
 
 	decoder := json.NewDecoder(bytes.NewReader([]byte(config)))
 	decoder.DisallowUnknownFields()
 
 	if err := decoder.Decode(into); err != nil {
-		return nil, fmt.Errorf("the column provider_specific_config does not fit the provider %s: %w", provider, err)
+		return nil, fmt.Errorf("provider_specific_config does not fit the provider %s: %w", provider, err)
 	}
 
 	return parts, nil
@@ -232,7 +233,7 @@ func text(value sql.NullString) *string {
 	return &value.String
 }
 
-// flag returns nil for NULL.
+// flag returns the value, or nil for NULL.
 func flag(value sql.NullBool) *bool {
 	if !value.Valid {
 		return nil

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// Component is the name of the agent in the component list of a Kyma order. A runtime without this component has no agent.
+	// Component is the agent's name in the component list of a Kyma order. A runtime without this component has no agent.
 	Component = "compass-runtime-agent"
-	// DefaultNamespace is the namespace of the agent if the order does not set one.
+	// DefaultNamespace is the agent's namespace if the order does not set one.
 	DefaultNamespace = "kyma-system"
 )
 
@@ -71,7 +71,7 @@ type Clusters interface {
 	RemoveConnection(ctx context.Context, at Place, id string) error
 }
 
-// Options configure the stages.
+// Options configure the stages that connect an agent.
 type Options struct {
 	Clusters Clusters
 	// Tokens is nil if Director is disabled. Stages then returns nil, and reconnections fail with ErrOff.
@@ -98,8 +98,8 @@ func Stages(options Options) []process.Stage[operation.Data] {
 	})
 }
 
-// Reconnect returns the process of the operation reconnectRuntimeAgent. The process exists even if Director is disabled:
-// operations that were accepted earlier then fail with a clear message.
+// Reconnect returns the process for reconnectRuntimeAgent operations. The process exists even if Director is disabled: operations
+// that were accepted earlier then fail with a clear message.
 func Reconnect(options Options) process.Process[operation.Data] {
 	return process.Process[operation.Data]{
 		Kind: operation.KindReconnectRuntime, Limit: options.Limit,
@@ -107,9 +107,9 @@ func Reconnect(options Options) process.Process[operation.Data] {
 	}
 }
 
-// stages returns the stage that configures the agent, the stage that waits for the connection, and the stages in Connected. The first two
-// stages run only if the condition holds. If an operation failed while waiting for the connection, an operator's retry starts again with
-// the configuration, because the agent has used up its token.
+// stages returns the stage that configures the agent, the stage that waits for the connection, and the stages in o.Connected. The
+// first two stages run only if the given condition holds. If an operation failed while waiting for the connection, an operator's
+// retry starts again with the configuration, because the agent has used up its token.
 func (o Options) stages(when process.Condition[operation.Data]) []process.Stage[operation.Data] {
 	const connecting = "ConnectRuntimeAgent"
 
@@ -171,13 +171,13 @@ func place(op operation.Operation) (Place, error) {
 	return at, nil
 }
 
-// ErrNone returns the failure.Conflict for a runtime whose order contains no agent.
+// ErrNone returns a failure.Conflict error for a runtime whose order contains no agent.
 func ErrNone(runtimeID string) error {
 	return failure.New(failure.Conflict, "the runtime %s has no runtime agent: its order lacks the component %s", runtimeID, Component).
 		WithReason(failure.ReasonConflict, failure.ComponentProvisioner)
 }
 
-// ErrOff returns the failure.Permanent for an agent that cannot connect because Director is disabled. Only Director issues
+// ErrOff returns a failure.Permanent error for an agent that cannot connect because Director is disabled. Only Director issues
 // tokens.
 func ErrOff() error {
 	return failure.New(failure.Permanent, "runtime agents connect through Director, and this Provisioner runs without Director: "+

@@ -17,7 +17,7 @@ type Connection struct {
 	ID string
 	// State is one of the values above, a value that a newer agent introduced, or empty before the first report.
 	State string
-	// Problems are error messages of the agent.
+	// Problems contains the agent's error messages.
 	Problems []string
 }
 
@@ -27,7 +27,7 @@ func (c Connection) settled() bool {
 	return c.State == Synchronized || c.State == SynchronizationFailed || c.State == MetadataUpdateFailed
 }
 
-// broken reports whether the agent has failed to connect. It then does not try again.
+// broken reports whether the agent has failed to connect. The agent does not try again by itself.
 func (c Connection) broken() bool {
 	return c.State == ConnectionFailed || c.State == ConnectionMaintenanceFailed
 }
@@ -35,7 +35,7 @@ func (c Connection) broken() bool {
 // State is the state of an agent's connection in the Provisioner's API.
 type State string
 
-// The states of connections, as in the enumeration RuntimeAgentConnectionStatus of the GraphQL schema.
+// The connection states, as in the GraphQL enum RuntimeAgentConnectionStatus.
 const (
 	StatusPending      State = "Pending"
 	StatusConnected    State = "Connected"
@@ -65,6 +65,6 @@ func (c *Connection) status() Status {
 	return pending(append([]string{"the runtime agent is in an unknown state: " + c.State}, c.Problems...)...)
 }
 
-// pending returns StatusPending. The problems explain why the state of the agent is unknown; there are none if no connection is
+// pending returns StatusPending. The problems explain why the agent's state is unknown. Callers pass none if no connection is
 // expected.
 func pending(problems ...string) Status { return Status{State: StatusPending, Problems: problems} }

@@ -18,7 +18,7 @@ const (
 	// answerTimeout limits one query to a cluster. turnTimeout limits the wait for a free slot before the query.
 	answerTimeout = 5 * time.Second
 	turnTimeout   = 5 * time.Second
-	// fresh is how long a status is cached.
+	// fresh is the lifetime of a cached status.
 	fresh = 5 * time.Second
 	// maxQueries is the maximum number of concurrent queries. Each query needs a connection and a kubeconfig.
 	maxQueries = 16

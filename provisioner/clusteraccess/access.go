@@ -35,7 +35,7 @@ const (
 
 	clusterAdmin = "cluster-admin"
 
-	// validity is the lifetime of a kubeconfig, the shortest that Gardener grants.
+	// validity is the lifetime of a kubeconfig. Gardener grants no shorter one.
 	validity = 10 * time.Minute
 	// callTimeout limits one request to the API server of a cluster.
 	callTimeout = 15 * time.Second
@@ -134,8 +134,8 @@ func (a Access) SetAdministrators(ctx context.Context, shootName string, users [
 	return explain(err, "the administrators of the cluster %q could not be granted their rights", shootName)
 }
 
-// bindingOf returns the binding of these users to cluster-admin. User names are not checked: an unknown user gets the rights as
-// soon as the identity provider knows the name.
+// bindingOf returns the ClusterRoleBinding that makes the given users cluster-admins. User names are not checked: an unknown user
+// gets the rights as soon as the identity provider knows the name.
 func bindingOf(users []string) *rbacv1.ClusterRoleBinding {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
@@ -198,7 +198,7 @@ func explain(err error, problem string, args ...any) error {
 		return nil
 	}
 
-	// Transport errors may contain internal addresses: only the log has them.
+	// Transport errors may contain internal addresses, so only the log shows them.
 	kind, said, reported := failure.Transient, "its API server does not respond", ""
 
 	var status apierrors.APIStatus

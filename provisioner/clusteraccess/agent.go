@@ -26,11 +26,11 @@ const (
 	fieldManager   = "environment-broker"
 	labelManagedBy = "app.kubernetes.io/managed-by"
 
-	// These annotations of the Secret store WrittenBy and Replaces of agent.Configuration.
+	// These annotations of the Secret store agent.Configuration's WrittenBy and Replaces.
 	annotationWrittenBy = "environment-broker.io/operation-id"
 	annotationReplaces  = "environment-broker.io/replaces-connection"
 
-	// longestProblem limits the length of texts from clusters in messages, in bytes.
+	// longestProblem is the maximum length, in bytes, of a text from a cluster that a message quotes.
 	longestProblem = 1000
 )
 
@@ -39,12 +39,12 @@ func secrets(cluster dynamic.Interface, at agent.Place) dynamic.ResourceInterfac
 	return cluster.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(at.Namespace)
 }
 
-// connections returns a client for CompassConnections, which have no namespace.
+// connections returns a client for CompassConnections, which are cluster-scoped.
 func connections(cluster dynamic.Interface) dynamic.ResourceInterface {
 	return cluster.Resource(schema.GroupVersionResource{Group: "compass.kyma-project.io", Version: "v1alpha1", Resource: "compassconnections"})
 }
 
-// Agent implements agent.Clusters. If the cluster does not yet serve the kind CompassConnection, the agent has no connection.
+// Agent implements agent.Clusters. If the cluster does not serve CompassConnections yet, the agent has no connection.
 func (a Access) Agent(ctx context.Context, at agent.Place) (agent.Agent, error) {
 	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {
@@ -77,7 +77,7 @@ func (a Access) Agent(ctx context.Context, at agent.Place) (agent.Agent, error) 
 	return found, nil
 }
 
-// unread returns the error for an agent whose state could not be read.
+// unread explains an error from reading the agent's state.
 func unread(err error, at agent.Place) error {
 	return explain(err, "the runtime agent of the cluster %q could not be read", at.ShootName)
 }
@@ -89,7 +89,7 @@ func connectionOf(object *unstructured.Unstructured) *agent.Connection {
 		return nil
 	}
 
-	// In other versions of the agent a field may have another type. Such a field is read as empty.
+	// Other versions of the agent may use another type for a field. Such a field is treated as empty.
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(object.Object, append([]string{"status"}, fields...)...)
 
@@ -112,9 +112,9 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")
 }
 
-// ConfigureAgent implements agent.Clusters. It replaces a Secret by server-side apply. If configuration.Over is no longer the version
-// of the Secret, or is empty although there is a Secret, the API server reports a conflict. The error is transient: the repeated step
-// reads the Secret again.
+// ConfigureAgent implements agent.Clusters. It replaces an existing Secret with a server-side apply. If configuration.Over is no
+// longer the version of the Secret, or is empty although there is a Secret, the API server reports a conflict. The error is
+// transient: the repeated step reads the Secret again.
 func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuration agent.Configuration) error {
 	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {
@@ -142,7 +142,7 @@ func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuratio
 		return nil
 	}
 
-	// The message of the API server may quote the rejected Secret with its token, so the error contains only the reason.
+	// The API server's message may quote the rejected Secret with its token, so the error contains only the reason.
 	if typed, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		status := typed.Status()
 		status.Message = "its API server rejects it as " + string(status.Reason)

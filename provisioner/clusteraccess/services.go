@@ -31,7 +31,7 @@ const (
 	maxDuration  = 30 * time.Second
 )
 
-// resource returns the resource of the Service Catalog that has the given name, with its API group and version.
+// resource adds the API group and version of the Service Catalog to a resource name.
 func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
@@ -175,7 +175,7 @@ func (s services) releaseBrokers(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// names returns the names of the objects for which wanted returns true.
+// names returns the names of those objects of the given resource for which wanted returns true.
 func (s services) names(ctx context.Context, of string, wanted func(unstructured.Unstructured) bool) (map[string]bool, error) {
 	objects, err := s.list(ctx, of)
 	names := make(map[string]bool, len(objects))
@@ -189,7 +189,7 @@ func (s services) names(ctx context.Context, of string, wanted func(unstructured
 	return names, err
 }
 
-// list returns the objects of all namespaces. A cluster that does not serve the resource has none.
+// list returns the named resource's objects in all namespaces, or none if the cluster does not serve the resource.
 func (s services) list(ctx context.Context, name string) ([]unstructured.Unstructured, error) {
 	list, err := s.client.Resource(resource(name)).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
@@ -221,7 +221,7 @@ func (r remains) String() string {
 	}
 
 	first := slices.Concat(r.bindings, r.instances)[0]
-	summary += fmt.Sprintf(", the first is %s %s", first.GetKind(), nameOf(first))
+	summary += fmt.Sprintf("; the first is %s %s", first.GetKind(), nameOf(first))
 
 	if why := reasonOf(first); why != "" {
 		summary += ", which reports " + why
@@ -251,7 +251,7 @@ func reasonOf(object unstructured.Unstructured) string {
 	return ""
 }
 
-// nameOf returns "namespace/name" of an object, or its name if its kind has no namespaces.
+// nameOf returns "namespace/name", or only the name of a cluster-scoped object.
 func nameOf(object unstructured.Unstructured) string {
 	if object.GetNamespace() == "" {
 		return object.GetName()
@@ -260,7 +260,7 @@ func nameOf(object unstructured.Unstructured) string {
 	return object.GetNamespace() + "/" + object.GetName()
 }
 
-// text returns a string field, or "".
+// text returns the string field at the path, or "" if there is none.
 func text(object unstructured.Unstructured, path ...string) string {
 	found, _, _ := unstructured.NestedString(object.Object, path...) // A field of an unexpected type is treated as absent.
 

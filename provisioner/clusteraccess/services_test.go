@@ -103,10 +103,10 @@ func TestRemoveServices(t *testing.T) {
 	)...)
 
 	for run, want := range []string{
-		"3 of its services and 2 of their bindings, the first is ServiceBinding one/first",
-		"2 of its services, the first is ServiceInstance one/bound",
-		"1 of its services, the first is ServiceInstance one/deleting",
-		"1 of its services, the first is ServiceInstance one/deleting",
+		"3 of its services and 2 of their bindings; the first is ServiceBinding one/first",
+		"2 of its services; the first is ServiceInstance one/bound",
+		"1 of its services; the first is ServiceInstance one/deleting",
+		"1 of its services; the first is ServiceInstance one/deleting",
 	} {
 		got, err := services{client}.remove(t.Context(), "https://service-manager.")
 		if got.String() != want || err != nil {
@@ -147,7 +147,7 @@ func TestRemainingServiceHasReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := newCatalog(ourBrokerAnd(instance("one", "mine", "class-1"), deleting(binding("one", "stuck", "mine"), c.status...))...)
-			want := "1 of its services and 1 of their bindings, the first is ServiceBinding one/stuck" + c.want
+			want := "1 of its services and 1 of their bindings; the first is ServiceBinding one/stuck" + c.want
 
 			if got, err := (services{client}).remove(t.Context(), "https://service-manager."); err != nil || got.String() != want {
 				t.Errorf("%s: got %q, want %q, %v", c.reason, got, want, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
-// maxAnswer bounds the size of a response, in bytes. A longer response is an error.
+// maxAnswer is the maximum size of a response in bytes. A larger response is an error.
 const maxAnswer = 4 << 20
 
 // call sends the request of one Client method. It implements genqlient's graphql.Client, so that the generated functions use the
@@ -30,7 +30,7 @@ type call struct {
 
 var _ graphql.Client = (*call)(nil)
 
-// call returns a call for the tenant. action is the phrase for errors, such as "find runtimes".
+// call returns a call for the tenant. action is a phrase for error texts, such as "find runtimes".
 func (c *Client) call(action, tenant string) *call {
 	return &call{client: c, action: action, tenant: tenant}
 }

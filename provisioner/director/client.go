@@ -53,7 +53,7 @@ type Runtime struct {
 	Labels      map[string]any
 }
 
-// Condition is the condition of a runtime, which Compass shows to its users. Director stores it and does not interpret it.
+// Condition is a runtime's condition, which Compass shows to its users. Director stores it and does not interpret it.
 type Condition = wire.RuntimeStatusCondition
 
 // The conditions that the Provisioner sets.
@@ -151,8 +151,9 @@ func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (
 	return answer.Result.Id, nil
 }
 
-// Find returns the tenant's runtimes whose label has the value. The result may be empty. For an unknown tenant, it returns an
-// error with ErrTenantUnknown in its chain. Find reads only one page of results, so callers use labels that few runtimes share.
+// Find returns the tenant's runtimes whose label has the given value. The result may be empty. For an unknown tenant, it returns
+// an error with ErrTenantUnknown in its chain. Find reads only one page of results, so callers use labels that few runtimes
+// share.
 func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runtime, error) {
 	call := c.call("find runtimes", tenant)
 
@@ -180,11 +181,11 @@ func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runti
 	return found, nil
 }
 
-// maxPages bounds the pages that List reads. With Director's page size of 200, that is 20,000 runtimes of one tenant.
+// maxPages limits the number of pages that List reads. With Director's page size of 200, that is 20,000 runtimes of one tenant.
 const maxPages = 100
 
-// List returns all of the tenant's runtimes that have the label, with any value. For an unknown tenant, it returns an error with
-// ErrTenantUnknown in its chain.
+// List returns all of the tenant's runtimes that have the given label, whatever its value. For an unknown tenant, it returns an
+// error with ErrTenantUnknown in its chain.
 func (c *Client) List(ctx context.Context, tenant, label string) ([]Runtime, error) {
 	var (
 		found []Runtime
@@ -218,7 +219,7 @@ func (c *Client) List(ctx context.Context, tenant, label string) ([]Runtime, err
 		WithReason(failure.ReasonInternal, failure.ComponentDirector)
 }
 
-// Get returns the runtime with the ID, or a failure.NotFound.
+// Get returns the runtime with the given ID, or a failure.NotFound error.
 func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 	call := c.call("read the runtime", tenant)
 
@@ -235,11 +236,11 @@ func (c *Client) Get(ctx context.Context, tenant, id string) (Runtime, error) {
 	return runtimeOf(answer.Result), call.checkID(answer.Result.Id, id)
 }
 
-// LabelConsole is the key of the label with the address of the runtime's console. The runtime agent sets it.
+// LabelConsole is the key of the label that contains the address of the runtime's console. The runtime agent sets it.
 const LabelConsole = "runtime_consoleUrl"
 
-// Console returns the address of the runtime's console. It is empty if Director does not know the runtime, or has no HTTP address of its
-// console.
+// Console returns the address of the runtime's console. It is empty if Director does not know the runtime or the tenant, or if
+// the label does not contain an HTTP URL.
 func (c *Client) Console(ctx context.Context, tenant, id string) (string, error) {
 	runtime, err := c.Get(ctx, tenant, id)
 	if failure.Is(err, failure.NotFound) || errors.Is(err, ErrTenantUnknown) {
@@ -253,8 +254,8 @@ func (c *Client) Console(ctx context.Context, tenant, id string) (string, error)
 	return "", err
 }
 
-// Update changes the runtime with the ID. Director replaces the labels as a whole, so Update reads the current labels first. If
-// two updates are concurrent, the labels of one of them may be lost.
+// Update changes the runtime with the given ID. Director replaces the labels as a whole, so Update reads the current labels
+// first. If two updates are concurrent, the labels of one of them may be lost.
 func (c *Client) Update(ctx context.Context, tenant, id string, change Change) error {
 	runtime, err := c.Get(ctx, tenant, id)
 	if err != nil {
@@ -284,7 +285,7 @@ func (c *Client) Update(ctx context.Context, tenant, id string, change Change) e
 	return call.checkID(answer.Result.Id, id)
 }
 
-// Unregister removes the runtime with the ID. It succeeds for an unknown runtime or tenant, so callers may repeat it.
+// Unregister removes the runtime with the given ID. It succeeds for an unknown runtime or tenant, so callers may repeat it.
 func (c *Client) Unregister(ctx context.Context, tenant, id string) error {
 	call := c.call("unregister the runtime", tenant)
 

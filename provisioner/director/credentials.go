@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// ClientCredentials authenticate the Provisioner at the token endpoint of Director (OAuth 2.0 client credentials).
+// ClientCredentials authenticate the Provisioner at Director's token endpoint (OAuth 2.0 client credentials).
 type ClientCredentials struct {
 	ClientID       string
 	ClientSecret   secret.String
@@ -53,7 +53,7 @@ func credentialsOf(values map[string]string) (ClientCredentials, error) {
 	return found, nil
 }
 
-// File is the path of a YAML file with the credentials. Its field data has the keys client_id, client_secret and tokens_endpoint.
+// File is the path of a YAML file with the credentials. Its data field has the keys client_id, client_secret and tokens_endpoint.
 type File string
 
 // Read implements Credentials.
@@ -76,7 +76,7 @@ func ParseCredentials(text []byte) (ClientCredentials, error) {
 
 	// The parser's error is dropped because it may quote a secret.
 	if yaml.Unmarshal(text, &content) != nil {
-		return ClientCredentials{}, errors.New("it must be a YAML file whose field data maps names to strings")
+		return ClientCredentials{}, errors.New("it must be a YAML file whose data field maps names to strings")
 	}
 
 	return credentialsOf(content.Data)

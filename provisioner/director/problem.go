@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// ErrTenantUnknown is in the chain of errors about a tenant that Director does not have, for example because it was deleted.
+// ErrTenantUnknown is in the chain of errors about a tenant that Director does not know, for example because it was deleted.
 var ErrTenantUnknown = errors.New("the tenant is not known to Director")
 
 // errUnauthorized is in the chain of errors about a rejected access token. MakeRequest then fetches a new token.
@@ -22,7 +22,8 @@ type problem struct {
 	Extensions extensions `json:"extensions"`
 }
 
-// extensions are the machine-readable part of a problem. Zero values mean that Director or a proxy sent none.
+// extensions are the machine-readable part of a problem. A field is zero if Director, or a proxy that responded instead, did not
+// send it.
 type extensions struct {
 	Code int
 	Name string
@@ -45,7 +46,7 @@ func (e *extensions) UnmarshalJSON(text []byte) error {
 // codeUnauthorized is Director's code for a rejected access token. Gateways respond with HTTP status 401 instead.
 const codeUnauthorized = 26
 
-// meaning describes the error for one of Director's codes.
+// meaning describes one of Director's codes: its name, the kind and cause of the resulting error, and a clause for the text.
 type meaning struct {
 	name  string
 	kind  failure.Kind

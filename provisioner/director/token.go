@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// longestToken bounds the response of the token endpoint, in bytes.
+// longestToken is the maximum size of the token endpoint's response, in bytes.
 const longestToken = 1 << 20
 
 // scopes returns the OAuth scopes that the Provisioner needs in Director.
@@ -53,7 +53,7 @@ func newTokens(credentials Credentials, client *http.Client) *upstream.Tokens {
 // refusedToken turns an error of the token request into a failure.Error. Its text contains neither the address nor the response,
 // which may contain secrets.
 func refusedToken(ctx context.Context, err error) error {
-	if typed, ok := errors.AsType[*failure.Error](err); ok { // The concurrency limit or the circuit breaker rejects the request.
+	if typed, ok := errors.AsType[*failure.Error](err); ok { // The concurrency limit or the circuit breaker rejected the request.
 		return typed
 	}
 
@@ -81,6 +81,6 @@ func refusedToken(ctx context.Context, err error) error {
 // denied returns the error for missing, malformed or rejected credentials. It is transient: operations retry until an operator
 // corrects the credentials.
 func denied(cause error, said string) error {
-	return failure.Wrap(failure.Transient, cause, "%s: an operator must correct them, see APP_DIRECTOR_OAUTH_PATH and APP_OAUTH_CREDENTIALS_SECRET_NAME",
+	return failure.Wrap(failure.Transient, cause, "%s: an operator must correct the credentials in APP_DIRECTOR_OAUTH_PATH or APP_OAUTH_CREDENTIALS_SECRET_NAME",
 		said).WithReason("Unauthorized", failure.ComponentDirectorToken)
 }

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// adoptedManager is the new name of Kyma Provisioner's field manager in an adopted Shoot. This manager keeps its fields, so no apply of
-	// this Provisioner removes them.
+	// adoptedManager is the new name of Kyma Provisioner's field manager in an adopted Shoot. This manager keeps its fields, so this
+	// Provisioner's applies do not remove them.
 	adoptedManager = "former-provisioner"
 	// adopter is the field manager of the patch that adopts a Shoot.
 	adopter = "environment-broker-adopt"
@@ -35,9 +35,9 @@ type step struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// Adopt prepares a Shoot of Kyma Provisioner for changes by this Provisioner: it replaces the SecretBinding with the CredentialsBinding
-// with the given name, and renames the former field manager. A single patch does both. It fails with failure.Transient if the Shoot has
-// changed since it was read. Adopt makes no call and reports false if there is nothing to change.
+// Adopt prepares a Shoot of Kyma Provisioner for changes by this Provisioner: it replaces the SecretBinding with the named
+// CredentialsBinding, and renames Kyma Provisioner's field manager. A single patch does both. It fails with failure.Transient if
+// the Shoot has changed since it was read. Adopt makes no call and reports false if there is nothing to change.
 func (c *Client) Adopt(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) (bool, error) {
 	return c.patch(ctx, read, adoption(read, binding))
 }
@@ -51,7 +51,8 @@ func (c *Client) Claim(ctx context.Context, read *gardencorev1beta1.Shoot, bindi
 	return c.patch(ctx, read, steps)
 }
 
-// set returns the steps that add entries to a map, sorted by key. Entries that already have the wanted value need no step.
+// set returns the patch steps that set the wanted entries of the map at path, sorted by key. Entries that already have the wanted
+// value need no step.
 func set(path string, present, wanted map[string]string) []step {
 	var steps []step
 
@@ -88,7 +89,7 @@ func (c *Client) patch(ctx context.Context, read *gardencorev1beta1.Shoot, steps
 	target := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: read.Name}}
 	err = c.connection().Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(adopter))
 	if apierrors.IsInvalid(err) && c.changed(ctx, read) {
-		// API servers respond to the failed test of a JSON patch as to an invalid object.
+		// If the test in a JSON patch fails, API servers report the object as invalid.
 		err = apierrors.NewConflict(gardencorev1beta1.Resource("shoots"), read.Name, err)
 	}
 
@@ -125,9 +126,9 @@ func adoption(read *gardencorev1beta1.Shoot, binding string) []step {
 	return steps
 }
 
-// CheckBindings checks the name of the CredentialsBinding in an order. If the Shoot has a SecretBinding, the CredentialsBinding must refer
-// to the same Secret. If it has none, the Shoot must use this CredentialsBinding already. Otherwise the error is failure.Permanent and
-// names the objects that differ or are missing.
+// CheckBindings checks whether the Shoot can use the CredentialsBinding that an order names. If the Shoot has a SecretBinding,
+// both bindings must refer to the same Secret. If it has no SecretBinding, it must already use this CredentialsBinding. If the
+// check fails, the error is failure.Permanent and names the objects that differ or are missing.
 func (c *Client) CheckBindings(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) error {
 	former := ptr.Deref(read.Spec.SecretBindingName, "") //nolint:staticcheck // Kyma Provisioner sets the deprecated field.
 	if former == "" {
@@ -167,7 +168,8 @@ func (c *Client) CheckBindings(ctx context.Context, read *gardencorev1beta1.Shoo
 	return nil
 }
 
-// CheckSecret returns failure.NotFound if the namespace of the project has no Secret with the name. It reads only metadata.
+// CheckSecret returns a failure.NotFound error if the project's namespace has no Secret with the given name. It reads only
+// metadata.
 func (c *Client) CheckSecret(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -72,7 +72,7 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 	return c.retryFailed(ctx, read)
 }
 
-// BeingRemoved returns the failure.Conflict for a change to a Shoot that is being deleted.
+// BeingRemoved returns a failure.Conflict error for a change to a Shoot that is being deleted.
 func BeingRemoved(existing *gardencorev1beta1.Shoot) error {
 	return failure.New(failure.Conflict, "the cluster %q is being deleted in Gardener", existing.Name).
 		WithReason(failure.ReasonConflict, failure.ComponentGardener)

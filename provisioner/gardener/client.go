@@ -35,7 +35,7 @@ func New(api client.WithWatch, namespace string) *Client {
 	return &Client{connection: func() connection { return connection{WithWatch: api, replaced: context.Background()} }, namespace: namespace}
 }
 
-// Get returns the Shoot with the name, or a failure.NotFound.
+// Get returns the Shoot with the given name, or a failure.NotFound error.
 func (c *Client) Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -48,7 +48,7 @@ func (c *Client) Get(ctx context.Context, name string) (*gardencorev1beta1.Shoot
 	return shoot, nil
 }
 
-// list lists objects in the namespace of the project.
+// list reads the objects in the project's namespace into the given list.
 func (c *Client) list(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	return c.connection().List(ctx, into, append(options, client.InNamespace(c.namespace))...)
 }
@@ -71,8 +71,8 @@ type Owned struct {
 	Deleting, Ready, Asleep bool
 }
 
-// Owned lists the Shoots that belong to runtimes. Shoots without AnnotationRuntimeID, made by other clients of the project, are
-// omitted.
+// Owned lists the Shoots that belong to runtimes. It omits Shoots without AnnotationRuntimeID, which other clients of the project
+// have created.
 func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (c *Client) Owned(ctx context.Context) ([]Owned, error) {
 	return owned, nil
 }
 
-// OwnedOf converts a Shoot to the form that Owned returns.
+// OwnedOf converts a Shoot to an Owned.
 func OwnedOf(each *gardencorev1beta1.Shoot) Owned {
 	last := each.Status.LastOperation
 

@@ -42,7 +42,7 @@ func Meanings() []Meaning {
 	}
 }
 
-// meaningsOf returns the distinct meanings of the codes in the last errors of a Shoot, in the order of the errors. Unknown codes are
+// meaningsOf returns the distinct meanings of the codes in a Shoot's last errors, in the order of the errors. Unknown codes are
 // permanent.
 func meaningsOf(shoot *gardencorev1beta1.Shoot) []Meaning {
 	var meanings []Meaning

@@ -33,7 +33,7 @@ func (c connection) bound(events watch.Interface) watch.Interface {
 	return boundWatch{events, context.AfterFunc(c.replaced, events.Stop)}
 }
 
-// boundWatch is a watch with the function that unregisters it from its connection.
+// boundWatch is a watch, together with the function that unregisters it from its connection.
 type boundWatch struct {
 	watch.Interface
 
@@ -46,8 +46,8 @@ func (b boundWatch) Stop() {
 	b.Interface.Stop()
 }
 
-// Connect returns a client of Gardener's API with the credentials of the kubeconfig file. It makes no call. The wrappers, such as
-// a circuit breaker, wrap the transport of all requests except watches: a watch would permanently occupy a slot of the
+// Connect returns a client for Gardener's API that uses the credentials in the kubeconfig file. It makes no call. The wrappers,
+// such as a circuit breaker, wrap the transport of all requests except watches: a watch would permanently occupy a slot of the
 // concurrency limit.
 func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.RoundTripper) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)

@@ -31,7 +31,7 @@ func explain(err error, doing string, args ...any) error {
 	var status apierrors.APIStatus
 
 	switch {
-	case !errors.As(err, &status): // transport errors may contain internal addresses: only the log has them
+	case !errors.As(err, &status): // transport errors may contain internal addresses, so only the log shows them
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse): // client-go quotes the response of another server
 		known.Text += fmt.Sprintf(": HTTP status %d", status.Status().Code)
 	default:
@@ -66,7 +66,7 @@ func classify(err error) (kind failure.Kind, said string) {
 	}
 }
 
-// forbidden returns the kind and the clause for HTTP 403. If the cause is unknown, it returns failure.Invalid, as for a rejected
+// forbidden classifies an error with HTTP status 403. If the cause is unknown, it returns failure.Invalid, as for a rejected
 // object.
 func forbidden(err error) (kind failure.Kind, said string) {
 	if kind, said, known := failure.Forbidden(err.Error()); known {
@@ -76,7 +76,7 @@ func forbidden(err error) (kind failure.Kind, said string) {
 	return failure.Invalid, explanation(err)
 }
 
-// explanation returns the text for users about a rejected request.
+// explanation explains to users why Gardener rejected a request.
 func explanation(err error) string {
 	return failure.Explanation(failure.ComponentGardenerClient, reasonOf(err), err.Error())
 }

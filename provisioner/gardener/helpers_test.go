@@ -39,7 +39,7 @@ func newFixture(t *testing.T) fixture {
 	return fixture{T: t, garden: memory, shoots: gardener.New(memory.Client(), memory.Namespace())}
 }
 
-// order returns the objects for the cluster of a runtime.
+// order returns the objects for a runtime's cluster.
 func (b fixture) order(runtimeID string) *shoot.Objects {
 	b.Helper()
 

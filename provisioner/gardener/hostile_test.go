@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
-// hostile is a text of another system with control characters, invalid UTF-8 and many bytes.
+// hostile is a text from another system with control characters, invalid UTF-8 and many bytes.
 var hostile = "quota \x1b[31m\x00\xff\r\n" + strings.Repeat("x", 1_000_000) + "\u202e end"
 
 // checkText fails the test unless the text is one printable line of at most limit characters.

@@ -104,7 +104,7 @@ func takenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry
 	return slices.Delete(moved, former, former+1), nil
 }
 
-// fieldsOf decodes the fields of an entry.
+// fieldsOf decodes the set of fields that an entry's manager owns.
 func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	fields := &fieldpath.Set{}
 	if entry.FieldsV1 == nil {

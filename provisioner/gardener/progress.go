@@ -19,13 +19,13 @@ type Progress struct {
 	Done bool
 	// Message describes Gardener's current work and its errors in Gardener's words, for operators.
 	Message string
-	// Codes are the error codes, separated by commas, or empty.
+	// Codes lists the Shoot's error codes, separated by commas.
 	Codes string
 	// Stopped reports whether Gardener has stopped after transient errors. The caller calls Retry once Rested returns true.
 	Stopped bool
 	// Err is the permanent failure of Gardener's operation, or nil.
 	Err error
-	// Updated is the time of the last update of the status, from Gardener's clock.
+	// Updated is the time at which the status was last updated, from Gardener's clock.
 	Updated time.Time
 }
 
@@ -99,7 +99,7 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 		failure.ComponentGardener, reason, said)
 }
 
-// verb returns the verb for the type of the Shoot's last operation, for error texts.
+// verb names what the Shoot's last operation does, for error texts.
 func verb(shoot *gardencorev1beta1.Shoot) string {
 	switch shoot.Status.LastOperation.Type {
 	case gardencorev1beta1.LastOperationTypeCreate:

@@ -20,7 +20,7 @@ import (
 const (
 	// maxErrors is the maximum number of errors in the response to an invalid request.
 	maxErrors = 20
-	// cachedQueries is the number of parsed requests in memory. Requests longer than maxCachedQuery bytes are not cached.
+	// cachedQueries is the maximum number of parsed requests in the cache. Requests longer than maxCachedQuery bytes are not cached.
 	cachedQueries  = 500
 	maxCachedQuery = 16 << 10
 )
@@ -35,8 +35,8 @@ type admission struct {
 	admitted *lru.LRU[*ast.QueryDocument]
 }
 
-// newAdmission returns an admission for the schema. Its rules are those of the GraphQL specification, except OverlappingFieldsCanBeMerged,
-// which takes quadratic time: mergeable replaces it.
+// newAdmission returns an admission for the schema. It applies the rules of the GraphQL specification, except
+// OverlappingFieldsCanBeMerged, which takes quadratic time and is replaced by mergeable.
 func newAdmission(schema *ast.Schema, limits limits) *admission {
 	a := &admission{schema: schema, limits: limits, admitted: lru.New[*ast.QueryDocument](cachedQueries)}
 

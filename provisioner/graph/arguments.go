@@ -15,7 +15,7 @@ import (
 const (
 	// argumentCursor is the argument for the position in a list or in the feed of changes.
 	argumentCursor = "after"
-	// argumentClientData is the argument for the data of a client, which package validation checks.
+	// argumentClientData is the argument with a client's own data. Package validation checks it.
 	argumentClientData = "clientData"
 	// maxCursor is the maximum length of a cursor in bytes. The cursor of operationChanges contains a mark for each recent change.
 	maxCursor = 16 << 10

@@ -18,10 +18,10 @@ import (
 
 // The headers that identify the caller, as in Kyma Provisioner. Mutations also read orders.HeaderIdempotencyKey.
 const (
-	// HeaderTenant is the global account. Every query and mutation needs it, except operationChanges and the lists that clients
-	// with the operator role read.
+	// HeaderTenant contains the global account. Every query and mutation needs it, except operationChanges and the lists that
+	// clients with the operator role read.
 	HeaderTenant = "tenant"
-	// HeaderSubAccount is the subaccount. It is optional.
+	// HeaderSubAccount contains the subaccount. It is optional.
 	HeaderSubAccount = "sub-account"
 )
 

@@ -99,7 +99,7 @@ func TestClusterConfigOfTheLeastOrder(t *testing.T) {
 	}
 }
 
-// clusterConfig runs the query for a runtime with the cluster of the order, and returns the field clusterConfig of the response.
+// clusterConfig runs the query for a runtime with the cluster of the order, and returns clusterConfig from the response.
 func clusterConfig(t *testing.T, query string, order *spec.Cluster) map[string]any {
 	t.Helper()
 

@@ -35,7 +35,7 @@ func TestOnlyKubeconfigsAreCredentials(t *testing.T) {
 
 	slices.Sort(found)
 
-	// The key of a ConfigEntry is the name of a setting of Kyma.
+	// ConfigEntry.key is the name of a Kyma setting and not a credential.
 	if diff := cmp.Diff([]string{"ConfigEntry.key", "RuntimeConfig.kubeconfig"}, found); diff != "" {
 		t.Errorf("fields with credentials: -want +got\n%s", diff)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// The keys of an error's extensions, with the names of Kyma Provisioner. Clients read the extensions instead of the message.
+// The keys of an error's extensions. Kyma Provisioner uses the same names. Clients read the extensions instead of the message.
 const (
 	extensionCode      = "error_code"
 	extensionReason    = "error_reason"
@@ -39,7 +39,7 @@ const (
 	textInternal = "internal error"
 	// maxMessage limits messages about invalid GraphQL, in characters, because gqlgen repeats parts of the request in them.
 	maxMessage = 300
-	// maxText limits the texts of the Service, in characters. They list the problems of an order.
+	// maxText limits the Service's messages, in characters. Such a message can list many problems of an order.
 	maxText = 2000
 	// maxTexts limits the total length of the messages in a response, in bytes. In a longer response, each message has at most
 	// maxShortMessage characters.

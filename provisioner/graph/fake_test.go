@@ -133,7 +133,7 @@ func startServer(t *testing.T, runtimes graph.Service) *httptest.Server {
 	return server
 }
 
-// as returns a handler that passes requests to api on behalf of a client with the role.
+// as returns a handler that passes requests to api on behalf of a client with the given role.
 func as(role auth.Role, api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		api.ServeHTTP(w, r.WithContext(auth.NewContext(r.Context(), auth.Identity{Name: "client", Roles: []auth.Role{role}})))

@@ -29,7 +29,7 @@ type Options struct {
 // NewHandler returns a handler that serves the GraphQL API at the endpoint and a playground at the root.
 //
 // A request that the Service rejects gets HTTP status 200 and an error, as GraphQL clients expect; a request that is not valid
-// GraphQL gets status 400, 413 or 422. A request for changes may take half a minute, so the write timeout of the server must be
+// GraphQL gets status 400, 413 or 422. An operationChanges query may take half a minute, so the server's write timeout must be
 // longer.
 func NewHandler(options Options) http.Handler {
 	mux := http.NewServeMux()
@@ -39,7 +39,7 @@ func NewHandler(options Options) http.Handler {
 	return mux
 }
 
-// newServer returns gqlgen's server with the limits and middleware of the Provisioner. It has no transport for subscriptions and
+// newServer returns gqlgen's server with the Provisioner's limits and middleware. It has no transport for subscriptions and
 // uploads, because the schema has neither.
 func newServer(options Options) *handler.Server {
 	schema := generated.NewExecutableSchema(generated.Config{Resolvers: root{service: options.Service}})
@@ -70,13 +70,13 @@ func newServer(options Options) *handler.Server {
 // root provides gqlgen with the resolvers.
 type root struct{ service Service }
 
-// Mutation returns the resolvers of type Mutation.
+// Mutation returns the resolvers of the Mutation type.
 func (r root) Mutation() generated.MutationResolver { return mutation{r.service} }
 
-// Query returns the resolvers of type Query.
+// Query returns the resolvers of the Query type.
 func (r root) Query() generated.QueryResolver { return query{r.service} }
 
-// OperationStatus returns the resolver of the field errors, which needs another query of the database.
+// OperationStatus returns the resolver of OperationStatus.errors, which needs another database query.
 func (r root) OperationStatus() generated.OperationStatusResolver { return operationErrors{r.service} }
 
 // GardenerConfig returns the resolver of providerSpecificConfig, the only field of GardenerConfig that gqlgen cannot read from

@@ -16,21 +16,22 @@ const (
 	maxTokens = 10_000
 	// maxName is the maximum length of names, including aliases, in bytes. Responses repeat them.
 	maxName = 64
-	// maxParts is the maximum number of each of operations, fragments, variables and directives.
+	// maxParts is the maximum number of operations. The same limit applies to fragments, to variables and to directives.
 	maxParts  = 200
 	maxFields = 1000
 	maxDepth  = 20
 	maxCost   = 100 // sum of the costs of all fields
 )
 
-// limits are the limits of the selections in a request. Before validation, admission checks the number of fields and the depth. After
-// validation, limits checks the costs, as a gqlgen extension. It replaces the complexity limit of gqlgen, which visits a fragment once per
-// spread: this takes exponential time for a chain of fragments in which each spreads the next one twice. limits visits each fragment once.
+// limits bounds the selections in a request. Before validation, admission checks the number of fields and the depth. After
+// validation, limits checks the costs, as a gqlgen extension. It replaces gqlgen's complexity limit, which visits a fragment once
+// per spread and therefore takes exponential time for a chain of fragments in which each spreads the next one twice. limits
+// visits each fragment once.
 type limits struct {
 	// fields is the maximum number of selected fields and fragments. The fields of a fragment count once per spread.
 	fields int
-	// depth is the maximum depth of nested fields. Of our schema's types, only those of introspection refer to themselves and
-	// can nest without a limit.
+	// depth is the maximum depth of nested fields. Of our schema's types, only the introspection types refer to themselves and can
+	// nest without a limit.
 	depth int
 	// cost is the maximum total cost of all fields of an operation; see costs.
 	cost int
@@ -123,7 +124,6 @@ func (l limits) check(document *ast.QueryDocument) *gqlerror.Error {
 	}
 }
 
-// meter returns a meter for the request.
 func (l limits) meter(document *ast.QueryDocument) meter {
 	return meter{
 		ceiling: max(l.fields, l.cost) + 1, costs: costs(), definitions: fragmentsOf(document),
@@ -143,7 +143,7 @@ type meter struct {
 	recursive *string
 }
 
-// plus returns the size of two selections of one object.
+// plus returns the combined size of two selections on the same object.
 func (s size) plus(other size, ceiling int) size {
 	return size{fields: min(s.fields+other.fields, ceiling), depth: max(s.depth, other.depth), cost: min(s.cost+other.cost, ceiling)}
 }

@@ -77,8 +77,8 @@ func (q query) Operations(ctx context.Context, filter *model.OperationFilter, fi
 	return page, nil
 }
 
-// pageOf returns the page that the request selects. It sets Total only if the request selects the field totalCount. typeName is
-// the GraphQL type of the page.
+// pageOf returns the page that the request selects. It sets Total only if the request selects totalCount. typeName is the GraphQL
+// type of the page.
 func pageOf(ctx context.Context, typeName string, first *int, after *string) orders.Page {
 	page := orders.Page{Size: ptr.Deref(first, defaultPage), After: ptr.Deref(after, "")}
 
@@ -89,7 +89,7 @@ func pageOf(ctx context.Context, typeName string, first *int, after *string) ord
 	return page
 }
 
-// pageInfo returns the cursor of the next page, and whether there is a next page. An empty cursor marks the last page.
+// pageInfo returns the cursor of the next page, and whether there is a next page. next is empty on the last page.
 func pageInfo(next string) *model.PageInfo {
 	if next == "" {
 		return &model.PageInfo{}
@@ -98,7 +98,7 @@ func pageInfo(next string) *model.PageInfo {
 	return &model.PageInfo{EndCursor: &next, HasNextPage: true}
 }
 
-// listedOperation converts an operation of a list to the type of the API.
+// listedOperation converts an operation in a list to its API type.
 func listedOperation(listed orders.ListedOperation) *model.Operation {
 	return &model.Operation{
 		ID: listed.ID, RuntimeID: listed.RuntimeID, ShootName: listed.ShootName, Tenant: listed.Tenant,
@@ -110,8 +110,8 @@ func listedOperation(listed orders.ListedOperation) *model.Operation {
 	}
 }
 
-// storedState converts a state of the API to the engine state in which operations are stored. It is the inverse of stateOf and
-// returns "" for nil.
+// storedState converts an API state to the engine state in which operations are stored. It is the inverse of stateOf and returns
+// "" for nil.
 func storedState(state *model.OperationState) process.State {
 	if state == nil {
 		return ""

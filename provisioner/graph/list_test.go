@@ -18,7 +18,7 @@ import (
 	stored "github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// startServerFor serves the API to a client with the role.
+// startServerFor serves the API to a client with the given role.
 func startServerFor(t *testing.T, runtimes graph.Service, role auth.Role) *httptest.Server {
 	t.Helper()
 

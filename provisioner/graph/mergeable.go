@@ -35,7 +35,7 @@ type merger struct {
 	report    core.AddErrFunc
 }
 
-// group contains the fields of one type with the same name in one object of the response.
+// group contains the fields that have the same response name and type in one object of the response.
 type group struct {
 	first *ast.Field
 	inner []ast.SelectionSet
@@ -50,7 +50,8 @@ type object struct {
 	visited map[string]bool
 }
 
-// merge compares the fields of all selections, which describe the same object in the response, and then those of its nested objects.
+// merge compares the fields of all selections, which describe the same object in the response, and then the fields of its nested
+// objects.
 func (m merger) merge(selections []ast.SelectionSet) {
 	merged := &object{groups: map[string][]*group{}, visited: map[string]bool{}}
 
@@ -65,7 +66,7 @@ func (m merger) merge(selections []ast.SelectionSet) {
 	}
 }
 
-// collect adds the fields of the selections and of the fragments in them.
+// collect adds the fields of the selections, and of the fragments in them, to the object.
 func (m merger) collect(into *object, selections ast.SelectionSet) {
 	for _, selection := range selections {
 		switch selection := selection.(type) {
@@ -103,8 +104,8 @@ func (m merger) add(into *object, field *ast.Field) {
 	}
 }
 
-// find returns the group of the field among the groups of its name, or nil if there is none. If the field conflicts with a group, find
-// returns the reason. The number of groups is at most the number of types in a union.
+// find returns the field's group among the groups with its name, or nil if there is none. If the field conflicts with a group,
+// find returns the reason. The number of groups is at most the number of types in a union.
 func find(groups []*group, field *ast.Field) (found *group, reason string) {
 	for _, group := range groups {
 		type1, type2 := group.first.ObjectDefinition, field.ObjectDefinition

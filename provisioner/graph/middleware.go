@@ -125,8 +125,9 @@ type Recorder interface {
 	Refused(ctx context.Context, entry auditlog.Entry)
 }
 
-// audited records each rejected mutation under its name in the API, and each denied kubeconfig. The record contains the label of the
-// tenant, if the request names one. Accepted mutations are not recorded here: the transaction that accepts an operation stores its entry.
+// audited records each rejected mutation under its name in the API, and each denied kubeconfig. The record contains the tenant's
+// label, if the request names a tenant. Accepted mutations are not recorded here: the transaction that accepts an operation
+// stores its entry.
 func audited(recorder Recorder) graphql.FieldMiddleware {
 	return func(ctx context.Context, next graphql.Resolver) (any, error) {
 		result, err := next(ctx)

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// operationStatus converts an operation to the type of the API, and nil to nil. The field lastError is never null, because
-// clients of Kyma Provisioner do not expect null.
+// operationStatus converts an operation to its API type, and nil to nil. lastError is never null, because clients of Kyma
+// Provisioner do not expect null.
 func operationStatus(status *operation.Status) *model.OperationStatus {
 	if status == nil {
 		return nil
@@ -45,8 +45,8 @@ func stateOf(state process.State) model.OperationState {
 	}
 }
 
-// runtimeStatus converts a runtime to the type of the API. The field oidcConfig is never null, because clients of Kyma
-// Provisioner do not expect null.
+// runtimeStatus converts a runtime to its API type. oidcConfig is never null, because clients of Kyma Provisioner do not expect
+// null.
 func runtimeStatus(status orders.RuntimeStatus) *model.RuntimeStatus {
 	connection := &model.RuntimeConnectionStatus{Status: model.RuntimeAgentConnectionStatus(status.Connection.State)}
 	for _, problem := range status.Connection.Problems {
@@ -84,7 +84,7 @@ func runtimeStatus(status orders.RuntimeStatus) *model.RuntimeStatus {
 	return shown
 }
 
-// cluster resolves the fields of type GardenerConfig that spec.Cluster does not have.
+// cluster resolves the fields of the GardenerConfig type that spec.Cluster does not have.
 type cluster struct{}
 
 // ProviderSpecificConfig resolves GardenerConfig.providerSpecificConfig. The field is a union, and gqlgen selects the member by

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// mutation resolves the fields of type Mutation. Each method reads the caller from the headers, calls the service and maps the
-// result to the types of the API; decisions belong in the service.
+// mutation resolves the fields of the Mutation type. Each method reads the caller from the headers, calls the service and
+// converts the result to an API type. Decisions belong in the service.
 type mutation struct{ Service }
 
 // ProvisionRuntime resolves Mutation.provisionRuntime.
@@ -94,7 +94,7 @@ func mutate[T any](ctx context.Context, call func(caller orders.Caller) (T, erro
 	return answered(ctx, mutatingCaller, call)
 }
 
-// operationOf calls mutate and converts the resulting operation to the type of the API.
+// operationOf calls mutate and converts the resulting operation to its API type.
 func operationOf(ctx context.Context, call func(caller orders.Caller) (operation.Status, error)) (*model.OperationStatus, error) {
 	return mutate(ctx, func(caller orders.Caller) (*model.OperationStatus, error) {
 		status, err := call(caller)

@@ -39,7 +39,7 @@ func (p *parts) problem() string {
 	}
 }
 
-// name checks the length of names.
+// name sets longName if one of the names is too long.
 func (p *parts) name(names ...string) {
 	for _, name := range names {
 		p.longName = p.longName || len(name) > maxName
@@ -109,7 +109,7 @@ func (p *parts) arguments(arguments ast.ArgumentList) {
 	}
 }
 
-// value checks the names in a value and its depth. It does not limit texts.
+// value checks the names in a value and its depth. It does not limit the length of strings.
 func (p *parts) value(value *ast.Value, depth int) {
 	if p.deepValue = p.deepValue || depth > bounds.MaxDepth; value == nil || p.deepValue {
 		return

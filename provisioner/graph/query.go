@@ -17,7 +17,7 @@ const (
 	defaultWait = 20 * time.Second
 )
 
-// query resolves the fields of type Query. Its methods call the service and map the result to the types of the API.
+// query resolves the fields of the Query type. Its methods call the service and convert the result to an API type.
 type query struct{ service Queries }
 
 // RuntimeStatus resolves Query.runtimeStatus.
@@ -72,7 +72,7 @@ func (q query) RuntimeOperationStatus(ctx context.Context, id string) (*model.Op
 	})
 }
 
-// operationErrors resolves the field errors of type OperationStatus.
+// operationErrors provides the resolver of OperationStatus.errors.
 type operationErrors struct{ service Queries }
 
 // Errors resolves OperationStatus.errors. The parent field has checked that the operation belongs to the tenant.

@@ -35,7 +35,7 @@ type Queries interface {
 	RuntimeStatus(ctx context.Context, caller orders.Caller, runtimeID string, want orders.RuntimeFields,
 	) (orders.RuntimeStatus, error)
 	OperationStatus(ctx context.Context, caller orders.Caller, operationID string) (operation.Status, error)
-	// OperationErrors returns the errors of the attempts of an operation, without checking who owns it.
+	// OperationErrors returns the errors of an operation's attempts, without checking who owns the operation.
 	OperationErrors(ctx context.Context, operationID string) ([]string, error)
 	ListRuntimes(ctx context.Context, filter orders.RuntimeFilter, page orders.Page) (orders.RuntimeList, error)
 	ListOperations(ctx context.Context, filter orders.OperationFilter, page orders.Page) (orders.OperationList, error)

@@ -100,7 +100,7 @@ func provisionRules() map[string]rule {
 			"the number of administrators has a limit", provisionOf(nil, fields{"clusterConfig": fields{
 				"gardenerConfig": azureFields(), "administrators": slices.Repeat([]any{"a"}, 101),
 			}}),
-			"clusterConfig.administrators has 101 entries, at most 100 are allowed",
+			"clusterConfig.administrators has 101 entries, but at most 100 are allowed",
 			[]string{"config.clusterConfig.administrators"},
 		},
 		"no components": {
@@ -132,7 +132,7 @@ func provisionRules() map[string]rule {
 		},
 		"long cluster name": {
 			"the names of Shoot and project together have a limit", provisionOf(fields{"name": "c-0123456789012345"}, nil),
-			`name and the project name "kyma" have 22 characters together, at most 21 are allowed`,
+			`name is too long: together with the project name "kyma" it has 22 characters, but the limit is 21`,
 			[]string{inCluster + "name"},
 		},
 		"version": {
@@ -142,7 +142,7 @@ func provisionRules() map[string]rule {
 		},
 		"binding": {
 			"the target secret names a Kubernetes object", provisionOf(fields{"targetSecret": "-"}, nil),
-			`targetSecret "-" is not a valid name of a credentials binding: `,
+			`targetSecret "-" is not a valid CredentialsBinding name: `,
 			[]string{inCluster + "targetSecret"},
 		},
 		"image version": {
@@ -269,7 +269,7 @@ func provisionRules() map[string]rule {
 		},
 		"long name of a pool": {
 			"the name of the pool has a limit", provisionOf(pools(poolFields().with(fields{"name": "sixteen-letters-" + "x"})), nil),
-			"additionalWorkers[0].name has 17 characters, at most 15 are allowed",
+			"additionalWorkers[0].name has 17 characters, but at most 15 are allowed",
 			[]string{inCluster + "additionalWorkers[0].name"},
 		},
 		"zone of a pool": {
@@ -279,24 +279,24 @@ func provisionRules() map[string]rule {
 		},
 		"many labels": {
 			"the number of labels has a limit", provisionOf(nil, fields{"runtimeInput": fields{"name": "mine", "labels": manyLabels(101)}}),
-			"runtimeInput.labels has 101 fields, at most 100 are allowed",
+			"runtimeInput.labels has 101 fields, but at most 100 are allowed",
 			[]string{"config.runtimeInput.labels"},
 		},
 		"long text in a label": {
 			"texts have a limit, also in values of any type",
 			provisionOf(nil, fields{"runtimeInput": fields{"name": "mine", "labels": fields{"a": []any{strings.Repeat("x", 1025)}}}}),
-			"runtimeInput.labels[0] has 1025 characters, at most 1024 are allowed",
+			"runtimeInput.labels[0] has 1025 characters, but at most 1024 are allowed",
 			[]string{"config.runtimeInput.labels[0]"},
 		},
 		"long text": {
 			"texts have a limit", provisionOf(fields{"region": strings.Repeat("x", 1025)}, nil),
-			"clusterConfig.gardenerConfig.region has 1025 characters, at most 1024 are allowed",
+			"clusterConfig.gardenerConfig.region has 1025 characters, but at most 1024 are allowed",
 			[]string{inCluster + "region"},
 		},
 		"many zones": {
 			"lists of zones have a limit, because their ranges are compared in pairs",
 			provisionOf(on("gcp", "gcpConfig", fields{"zones": slices.Repeat([]any{"a"}, 17)}), nil),
-			"zones has 17 entries, at most 16 are allowed",
+			"zones has 17 entries, but at most 16 are allowed",
 			[]string{inCluster + "providerSpecificConfig.gcpConfig.zones"},
 		},
 		"quoted text": {
@@ -312,7 +312,7 @@ func provisionRules() map[string]rule {
 	}
 }
 
-// manyLabels returns the number of labels.
+// manyLabels returns the given number of labels.
 func manyLabels(count int) fields {
 	labels := fields{}
 	for i := range count {

@@ -22,7 +22,7 @@ func (c Component) Inputs(files []ManifestFile) ([]byte, error) {
 	return content, nil
 }
 
-// Secrets returns the secret values.
+// Secrets returns the component's secret values.
 func (c Component) Secrets() []string {
 	values := make([]string, 0, len(c.SecretKeys))
 	for _, key := range c.SecretKeys {

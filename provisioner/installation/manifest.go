@@ -18,15 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// ManifestFile is a YAML file with any number of objects. Name is its path in the release. The digest of a component covers the
-// JSON form, so the names of the JSON fields must not change.
+// ManifestFile is a YAML file with any number of objects. Name is its path in the release. A component's digest covers the JSON
+// form, so the JSON field names must not change.
 type ManifestFile struct {
 	Name    string `json:"name"`
 	Content []byte `json:"content"`
 }
 
-// ReadManifests reads a YAML file, or all YAML files in a folder and its subfolders, sorted by path. It skips files without the ending
-// .yaml or .yml, and fails if none is left.
+// ReadManifests reads a YAML file, or all YAML files in a folder and its subfolders, sorted by path. It skips files that do not
+// end in .yaml or .yml, and fails if no file is left.
 func ReadManifests(from fs.FS, name string) ([]ManifestFile, error) {
 	var files []ManifestFile
 	err := fs.WalkDir(from, name, func(at string, entry fs.DirEntry, err error) error {
@@ -57,7 +57,7 @@ func ReadManifests(from fs.FS, name string) ([]ManifestFile, error) {
 	return files, nil
 }
 
-// Parse returns the objects of the files with values in place of the placeholders. A placeholder without a value is an error.
+// Parse returns the objects in the files, with the placeholders replaced by values. A placeholder without a value is an error.
 // Errors name the file and never contain a value, because values may be secret.
 func Parse(files []ManifestFile, values map[string]string) ([]*unstructured.Unstructured, error) {
 	return read(files, func(key string) (string, bool) {

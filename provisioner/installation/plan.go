@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Plan lists the components to install, in the order of their installation. It contains secret values in plaintext, so it is
-// neither stored nor logged.
+// Plan lists the components to install, in installation order. It contains secret values in plaintext, so it is neither stored
+// nor logged.
 type Plan struct {
 	// Version is the version of the release.
 	Version string
@@ -34,7 +34,7 @@ type Component struct {
 	Source string
 	// DependsOn names the components that must be ready before this component is applied. They precede the component in the plan.
 	DependsOn []string
-	// Values replace the placeholders in the manifests. Values of the order override values of the release.
+	// Values replace the placeholders in the manifests. Values from the order override values from the release.
 	Values map[string]string
 	// SecretKeys are the keys of secret values, which messages never contain.
 	SecretKeys []string
@@ -56,7 +56,7 @@ type Releases interface {
 	Plan(ctx context.Context, order spec.Kyma) (Plan, error)
 }
 
-// NamespaceKey is the key of a value that the manifests of every component can use. The value is the component's namespace.
+// NamespaceKey is the key of the component's namespace, a value that the manifests of every component can use.
 const NamespaceKey = "namespace"
 
 // Progress is the result of one call to an Installer. Message describes the state of the installation to users.
@@ -71,7 +71,7 @@ type Target struct {
 	ShootName string
 	// OperationID identifies the operation. A component that failed in an earlier operation is retried immediately.
 	OperationID string
-	// Cluster is a connection with cluster-admin rights, valid for a few minutes.
+	// Cluster is a client configuration with cluster-admin rights, valid for a few minutes.
 	Cluster *rest.Config
 }
 

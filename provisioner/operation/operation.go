@@ -29,15 +29,15 @@ const (
 	KindReconnectRuntime     = "ReconnectRuntime"
 )
 
-// Provisions reports whether operations of the kind create runtimes.
+// Provisions reports whether operations of the given kind create runtimes.
 func Provisions(kind string) bool { return kind == KindProvision || kind == KindProvisionNoInstall }
 
-// Deprovisions reports whether operations of the kind remove runtimes.
+// Deprovisions reports whether operations of the given kind remove runtimes.
 func Deprovisions(kind string) bool {
 	return kind == KindDeprovision || kind == KindDeprovisionNoInstall
 }
 
-// UpgradesKyma reports whether operations of the kind upgrade Kyma, alone or after Kubernetes.
+// UpgradesKyma reports whether operations of the given kind upgrade Kyma, alone or after Kubernetes.
 func UpgradesKyma(kind string) bool { return kind == KindUpgrade || kind == KindUpgradeRuntime }
 
 // PublicKind returns the kind that the API shows for a stored kind: UpgradeShoot for WakeUp, Upgrade for RollBack and UpgradeRuntime,
@@ -75,8 +75,9 @@ type Data struct {
 	Asleep bool `json:"asleep,omitempty"`
 	// FormerKyma is the Kyma configuration that an upgrade replaces, for a later RollBack. It is also set if the upgrade fails.
 	FormerKyma *spec.Kyma `json:"formerKyma,omitempty"`
-	// Registered reports whether the runtime is registered in Director. Only a creation sets it when it is accepted, and a step sets it when
-	// Director has issued a token for the runtime's agent. In operations of other kinds it may be false even if the runtime is registered.
+	// Registered reports whether the runtime is registered in Director. It is set when a creation is accepted, and by the step that
+	// gets a token for the runtime's agent from Director. In operations of other kinds, it may be false even if the runtime is
+	// registered.
 	Registered bool `json:"registered,omitempty"`
 }
 
@@ -94,7 +95,7 @@ func OrderOf(runtime runtimes.Runtime) (spec.Runtime, error) {
 	return order, nil
 }
 
-// Operation is the input and the result of the steps of the Provisioner.
+// Operation is the input and the result of the Provisioner's steps.
 type Operation = process.Operation[Data]
 
 // ShootEvent returns the name of the event that a change of the Shoot triggers. A step that waits for Gardener stores the name

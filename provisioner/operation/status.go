@@ -52,7 +52,7 @@ func StatesOf(public process.State) []process.State {
 	}
 }
 
-// progress returns the message for users about an operation without a problem.
+// progress describes an operation without a problem to users.
 func progress(record process.Record) string {
 	switch record.State {
 	case process.Succeeded:

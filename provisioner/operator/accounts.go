@@ -10,10 +10,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// accounts implements operatorserver.Accounts. The accounts of the Provisioner are its tenants.
+// accounts implements operatorserver.Accounts. The Provisioner's accounts are its tenants.
 type accounts struct{ runtimes *runtimes.Store }
 
-// Key returns the label of the account's ID.
+// Key returns the label for the account's ID, which is the form that rows contain.
 func (accounts) Key(account string) string { return tenancy.Label(account) }
 
 // Remaining returns the runtimes of the account that are not deleted, at most limit.
@@ -37,7 +37,7 @@ func (a accounts) CountErasable(ctx context.Context, account string) (operatorse
 	return operatorserver.ErasableRows{Runtimes: count}, err
 }
 
-// Erase removes the rows of deleted runtimes, which contain their configurations, at most limit of them.
+// Erase removes at most limit rows of the account's deleted runtimes. Such a row still contains the runtime's configuration.
 func (a accounts) Erase(ctx context.Context, tx storage.Tx, account string, limit int) (operatorserver.ErasableRows, error) {
 	count, err := a.runtimes.EraseDeleted(ctx, tx, tenancy.Label(account), limit)
 

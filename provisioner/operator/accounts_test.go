@@ -23,7 +23,7 @@ func (f *fixture) end(runtimeID string) {
 	}
 }
 
-// refused returns the description of the conflict with which an erasure of the account is rejected.
+// refused requests an erasure of the account, which must be rejected, and returns the description of the conflict.
 func (f *fixture) refused(account string) string {
 	f.Helper()
 

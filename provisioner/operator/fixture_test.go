@@ -209,7 +209,7 @@ func (f *fixture) order(id string, state process.State, changes ...func(*runtime
 	return operationID
 }
 
-// operate stores an operation of the kind on the runtime, in the given state.
+// operate stores an operation of the given kind and state on the runtime.
 func (f *fixture) operate(runtimeID, kind string, state process.State) string {
 	f.Helper()
 

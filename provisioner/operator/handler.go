@@ -21,7 +21,7 @@ type Options struct {
 	Runtimes *runtimes.Store
 }
 
-// api implements the Provisioner's routes of openapi.yaml.
+// api implements the Provisioner's routes in openapi.yaml.
 type api struct {
 	*operatorserver.API
 
@@ -36,7 +36,7 @@ func NewHandler(options Options) http.Handler {
 	return shared.NewHandler(operatorserver.ProvisionerRoutes(&api{API: shared, runtimes: options.Runtimes}))
 }
 
-// Paths returns the patterns of http.ServeMux under which the API is served.
+// Paths returns the http.ServeMux patterns under which the API is served.
 func Paths() []string {
 	return []string{"/runtimes", "/runtimes/", "/operations", "/operations/", "/audit", "/audit/", "/auditchain", "/accounts/", "/differences", "/differences/", "/status", "/configuration", "/openapi.yaml"}
 }
@@ -47,7 +47,7 @@ type subjects struct{ runtimes *runtimes.Store }
 // Noun returns "runtime".
 func (subjects) Noun() string { return "runtime" }
 
-// IDs returns the ID of the runtime. The Provisioner has no bindings.
+// IDs returns the runtime's ID as the instance ID. The binding ID is always empty, because the Provisioner has no bindings.
 func (subjects) IDs(record process.Record) (instanceID, bindingID string) {
 	return record.InstanceID, ""
 }
@@ -77,7 +77,7 @@ func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record
 	return s.runtimes.Exists(ctx, tx, record.InstanceID)
 }
 
-// Select adds the query parameters name, account and region to the filter. They select the operations of matching runtimes.
+// Select restricts the filter to the operations of runtimes that match the query parameters name, account and region.
 func (subjects) Select(query url.Values, filter *operations.Filter) error {
 	filter.Instances = runtimes.Filter{
 		ShootName: query.Get("name"), Tenant: tenancy.Label(query.Get("account")), Region: query.Get("region"),

@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// maxIDs is the maximum number of IDs in the filter of a list.
+// maxIDs is the maximum number of IDs in a list filter.
 const maxIDs = 100
 
 const textNoRuntime = "The runtime does not exist."
@@ -134,7 +134,7 @@ type order struct {
 	Kyma           *spec.Kyma    `json:"kyma,omitempty"`
 }
 
-// orderFor returns the order of a runtime without its secrets, and the ClientData of the order.
+// orderFor returns a runtime's order without its secrets, and the order's ClientData.
 func (a *api) orderFor(r *http.Request, id string) (any, string, error) {
 	runtime, err := a.runtimes.Get(r.Context(), a.DB.Reader(), id)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -158,8 +158,8 @@ func (a *api) orderFor(r *http.Request, id string) (any, string, error) {
 	return shown, ptr.Deref(decoded.ClientData, ""), nil
 }
 
-// runtime converts a runtime and its newest operation. ModifiedAt is the time at which the operation last changed or
-// the runtime was deleted, whichever is later.
+// runtime converts a runtime and its newest operation to the API type. ModifiedAt is the time at which the operation last changed
+// or the runtime was deleted, whichever is later.
 func (a *api) runtime(listed runtimes.Listed) operatorapi.Runtime {
 	runtime, newest := listed.Runtime, listed.Operation
 

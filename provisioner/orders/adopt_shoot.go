@@ -43,14 +43,14 @@ type Adoption struct {
 	ShootName string
 	// InstanceID is the ID of the service instance, and Name the display name of the runtime; both may be empty.
 	InstanceID, Name string
-	// CredentialsBinding is the name of the CredentialsBinding that replaces a SecretBinding. Empty means the name of the SecretBinding. A
-	// Shoot that already has a CredentialsBinding keeps it.
+	// CredentialsBinding is the name of the CredentialsBinding that replaces a SecretBinding. If it is empty, the CredentialsBinding
+	// with the SecretBinding's name is used. A Shoot that already has a CredentialsBinding keeps it.
 	CredentialsBinding string
 	Administrators     []string
 	ClientData         *string
 	// Generation is the generation of the Shoot in the dry run, or nil. The adoption fails if the generation has changed.
 	Generation *int
-	// DryRun only checks and describes the adoption.
+	// If DryRun is set, the adoption is only checked and described.
 	DryRun bool
 }
 
@@ -61,16 +61,17 @@ type Adopted struct {
 	// Earlier reports that the Shoot was already a runtime of the tenant and the instance.
 	Earlier bool
 	Cluster *spec.Cluster
-	// Changes are the changes to the Shoot by the adoption and by the first change of the runtime.
+	// Changes lists what the adoption and the runtime's first change modify in the Shoot.
 	Changes []objectdiff.Change
-	// NotInOrder are the paths of the fields that a new Shoot for the same order would not have. Changes of the runtime keep them.
+	// NotInOrder lists the paths of the fields that a new Shoot for the same order would not have. Changes of the runtime keep these
+	// fields.
 	NotInOrder []string
 }
 
-// AdoptShoot takes over a Shoot that no runtime owns. It patches the Shoot before it stores the row. The ID of the runtime is derived from
-// the UID of the Shoot, so after a failure in between, a repeated call stores the row. The error is failure.Invalid if a text is too
-// long, failure.NotFound if the Shoot does not exist, failure.Conflict if another runtime owns it, if it is being deleted or has changed
-// since the dry run, and failure.Permanent with the reason if it cannot be adopted.
+// AdoptShoot takes over a Shoot that no runtime owns. It patches the Shoot before it stores the row. The ID of the runtime is
+// derived from the UID of the Shoot, so if storing the row fails, a repeated call stores it. The error is failure.Invalid if a
+// text is too long, failure.NotFound if the Shoot does not exist, failure.Conflict if another runtime owns it, if it is being
+// deleted or has changed since the dry run, and failure.Permanent with the reason if it cannot be adopted.
 func (s *Service) AdoptShoot(ctx context.Context, caller Caller, wanted Adoption) (Adopted, error) {
 	if err := validation.Adoption(wanted, wanted.Name, wanted.Administrators); err != nil {
 		return Adopted{}, err
@@ -138,7 +139,8 @@ func (s *Service) adoptedBefore(ctx context.Context, caller Caller, wanted Adopt
 	return found, nil
 }
 
-// adoptable returns nil, or an error with the reason why the Shoot cannot be adopted. runtimeID is the ID that the Shoot would get.
+// adoptable returns nil, or an error with the reason why the Shoot cannot be adopted. runtimeID is the ID that its runtime would
+// get.
 func adoptable(present *gardencorev1beta1.Shoot, runtimeID, tenant string) error {
 	owner := cmp.Or(present.Annotations[shoot.AnnotationRuntimeID], runtimeID)
 	last := present.Status.LastOperation

@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// adopter claims the Shoot of a fixture. err is the error of Claim, after it has changed the Shoot.
+// adopter claims the Shoot of a fixture. err is the error that Claim returns after changing the Shoot.
 type adopter struct {
 	f      *fixture
 	err    error
@@ -180,10 +180,10 @@ func TestLimitsOfAnAdoption(t *testing.T) {
 	t.Parallel()
 
 	for want, wanted := range map[string]orders.Adoption{
-		"clientData has 65537 characters, at most 65536 are allowed": {ClientData: new(strings.Repeat("x", 65537))},
-		"instanceID has 1025 characters, at most 1024 are allowed":   {InstanceID: strings.Repeat("x", 1025)},
-		"name has more than 256 characters":                          {Name: strings.Repeat("x", 257)},
-		"administrators[0] must not be empty":                        {Administrators: []string{""}},
+		"clientData has 65537 characters, but at most 65536 are allowed": {ClientData: new(strings.Repeat("x", 65537))},
+		"instanceID has 1025 characters, but at most 1024 are allowed":   {InstanceID: strings.Repeat("x", 1025)},
+		"name has more than 256 characters":                              {Name: strings.Repeat("x", 257)},
+		"administrators[0] must not be empty":                            {Administrators: []string{""}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()

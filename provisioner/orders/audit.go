@@ -26,7 +26,7 @@ type Recorder interface {
 }
 
 // audited adds the actor, the trace and the audit entry to a new operation. The entry lists the fields that the operation
-// changes, with their values before and after it. A creation has no values before it, and a removal has none after it.
+// changes, with their values before and after it. A creation has no values before it, and a removal has no values after it.
 func (s *Service) audited(ctx context.Context, tx storage.Tx, accepted process.New, runtime runtimes.Runtime,
 ) (process.New, error) {
 	entry := auditlog.Entry{By: audit.ActorOf(ctx)}

@@ -63,7 +63,7 @@ func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind str
 	})
 }
 
-// unchanged is the edit of operations that do not change the order.
+// unchanged is the edit for operations that do not change the order.
 func unchanged(context.Context, storage.Tx, *operation.Data) error { return nil }
 
 // changeable returns failure.Conflict if the runtime has been removed or has no cluster, if its last operation has not ended, or

@@ -148,7 +148,7 @@ func (c cursor) String() string {
 func parseCursor(text string) (cursor, error) {
 	encoded, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(encoded) < 8 || len(encoded)%markSize != 0 {
-		return cursor{}, failure.New(failure.Invalid, "after: not a cursor of operationChanges; start again without one")
+		return cursor{}, failure.New(failure.Invalid, "after: not a cursor of operationChanges; omit it to start again")
 	}
 
 	parsed := cursor{At: time.UnixMicro(int64(binary.BigEndian.Uint64(encoded)))} //nolint:gosec // any number is a time

@@ -6,14 +6,14 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Sizes of a cluster whose order omits them, in machines. They suit an evaluation.
+// The default sizes of a cluster, in machines. They suit an evaluation.
 const (
 	defaultMinimum = 1
 	defaultMaximum = 3
 	defaultSurge   = 1
 )
 
-// Defaults are the values of a cluster whose order omits them.
+// Defaults are the values that a cluster gets if its order omits them.
 type Defaults struct {
 	// KubernetesVersion may be empty. Orders must then contain a version.
 	KubernetesVersion string

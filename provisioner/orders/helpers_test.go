@@ -220,7 +220,7 @@ func (f *fixture) claimDue() map[string]process.Record {
 	return records
 }
 
-// end ends a claimed operation with the state.
+// end ends a claimed operation in the given state.
 func (f *fixture) end(record process.Record, state process.State) {
 	f.Helper()
 
@@ -234,7 +234,7 @@ func (f *fixture) end(record process.Record, state process.State) {
 	}
 }
 
-// finish claims an operation and ends it with the state.
+// finish claims an operation and ends it in the given state.
 func (f *fixture) finish(operationID string, state process.State) {
 	f.Helper()
 

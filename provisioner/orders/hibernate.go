@@ -66,7 +66,7 @@ func (s *Service) addShoot(ctx context.Context, shootName string, want RuntimeFi
 }
 
 // impediment returns the reason why Gardener could not wake up the cluster after a hibernation. It returns "" if there is none,
-// or if Gardener has not yet reported the condition HibernationPossible.
+// or if Gardener has not yet reported the HibernationPossible condition.
 func impediment(shoot *gardencorev1beta1.Shoot) string {
 	if shoot == nil {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// constrained returns a Shoot whose constraint HibernationPossible has the given status.
+// constrained returns a Shoot whose HibernationPossible constraint has the given status.
 func constrained(status gardencorev1beta1.ConditionStatus) gardencorev1beta1.Shoot {
 	shoot := gardencorev1beta1.Shoot{}
 	shoot.Status.Constraints = []gardencorev1beta1.Condition{{

@@ -11,24 +11,24 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// HeaderIdempotencyKey is the header of the API that carries Caller.IdempotencyKey.
+// HeaderIdempotencyKey is the API header that carries Caller.IdempotencyKey.
 const HeaderIdempotencyKey = "Idempotency-Key"
 
-// request identifies the request of a caller, to compare it with an earlier request that has the same key. It contains only the fields that
-// identify an order. A client that was upgraded in between may repeat the order with other values in the remaining fields: see
-// docs/adr/0034-idempotency-keys-identify-an-order.md.
+// request identifies the request of a caller, to compare it with an earlier request that has the same key. It contains only the
+// fields that identify an order. A client that was upgraded between the two requests may repeat the order with other values in
+// the remaining fields: see docs/adr/0034-idempotency-keys-identify-an-order.md.
 type request struct {
 	// runtimeID is empty for a new runtime.
 	runtimeID string
-	// shootName and instanceID are the name of the cluster and the ID of the service instance in the order of a new runtime.
-	// instanceID may be empty.
+	// shootName and instanceID are the cluster name and the service instance ID in the order for a new runtime. instanceID may be
+	// empty.
 	shootName, instanceID string
-	// fulfilledBy reports whether an operation of the kind carries out the request.
+	// fulfilledBy reports whether an operation of the given kind carries out the request.
 	fulfilledBy func(kind string) bool
 }
 
-// requestFor returns the request for an operation of the kind on an existing runtime. Upgrades of Kyma with and without Kubernetes are
-// the same request, because they belong to the same mutation.
+// requestFor returns the request for an operation of the given kind on an existing runtime. Upgrades of Kyma with and without
+// Kubernetes are the same request, because they belong to the same mutation.
 func requestFor(runtimeID, kind string) request {
 	return request{runtimeID: runtimeID, fulfilledBy: func(other string) bool {
 		return other == kind || operation.UpgradesKyma(other) && operation.UpgradesKyma(kind)
@@ -127,7 +127,7 @@ func (s *Service) earlier(ctx context.Context, tx storage.Tx, operationID string
 	}
 
 	if !repeats {
-		return nil, failure.New(failure.Invalid, "the %s header was already used by a different request, which created operation %s (%s): "+
+		return nil, failure.New(failure.Invalid, "the %s header repeats the key of a different request, which created operation %s (%s): "+
 			"each request needs its own key", HeaderIdempotencyKey, record.ID, operation.PublicKind(record.Kind))
 	}
 

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// lostShoot returns a Shoot of the instance i-1 of the tenant, after the change.
+// lostShoot returns a Shoot of the tenant's instance i-1, modified by change.
 func lostShoot(change func(*metav1.ObjectMeta)) *gardencorev1beta1.Shoot {
 	meta := metav1.ObjectMeta{
 		Name:   "c-lost",

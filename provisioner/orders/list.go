@@ -28,7 +28,7 @@ type Page struct {
 
 // RuntimeFilter selects runtimes; empty fields select all.
 type RuntimeFilter struct {
-	// Tenant is the label for the account's ID, see Caller. Empty selects the runtimes of all tenants: the caller checks whether
+	// Tenant is the label for the account's ID; see Caller. Empty selects the runtimes of all tenants: the caller checks whether
 	// the client may see them.
 	Tenant, SubAccount    string
 	ID, ShootName, Region string
@@ -37,13 +37,13 @@ type RuntimeFilter struct {
 	State process.State
 	// Deleted includes deleted runtimes.
 	Deleted bool
-	// Since (inclusive) and Until (exclusive) bound the time of the order.
+	// Since (inclusive) and Until (exclusive) limit the time at which the runtime was ordered.
 	Since, Until time.Time
 }
 
 // OperationFilter selects operations; empty fields select all.
 type OperationFilter struct {
-	// Tenant is the label for the account's ID, see Caller. Empty selects the operations of all tenants, as in RuntimeFilter.
+	// Tenant is the label for the account's ID; see Caller. Empty selects the operations of all tenants, as in RuntimeFilter.
 	Tenant                       string
 	RuntimeID, ShootName, Region string
 	// Kind and State are the names that clients see, not the stored names; see package operation.
@@ -51,13 +51,13 @@ type OperationFilter struct {
 	State process.State
 	// Unfinished selects operations that are pending, in progress or canceling.
 	Unfinished bool
-	// Stuck selects operations that need the attention of an operator, see operations.Filter.
+	// Stuck selects operations that need the attention of an operator; see operations.Filter.
 	Stuck bool
-	// Since (inclusive) and Until (exclusive) bound the time of the acceptance.
+	// Since (inclusive) and Until (exclusive) limit the time at which the operation was accepted.
 	Since, Until time.Time
 }
 
-// ListedOperation is an operation of a list with its runtime.
+// ListedOperation is an operation in a list, with its runtime.
 type ListedOperation struct {
 	operation.Status
 
@@ -67,7 +67,7 @@ type ListedOperation struct {
 	CreatedAt, StartedAt, FinishedAt time.Time
 }
 
-// ListedRuntime is a runtime of a list, without its configuration, and its newest operation.
+// ListedRuntime is a runtime in a list, without its configuration, and its newest operation.
 type ListedRuntime struct {
 	runtimes.Runtime
 
@@ -192,7 +192,7 @@ func (s *Service) withRuntimes(ctx context.Context, records []process.Record) (O
 	return list, nil
 }
 
-// listed returns the list entry of an operation and its runtime.
+// listed returns the list entry for an operation and its runtime.
 func listed(record process.Record, runtime runtimes.Runtime) ListedOperation {
 	return ListedOperation{
 		Status: operation.StatusOf(record), Stage: record.Stage, Tenant: runtime.Tenant, ShootName: runtime.ShootName,
@@ -200,7 +200,7 @@ func listed(record process.Record, runtime runtimes.Runtime) ListedOperation {
 	}
 }
 
-// kindsOf returns the stored kinds of a public kind, or none for the empty kind, which selects all.
+// kindsOf returns the stored kinds of a public kind, or nil for the empty kind, which selects all kinds.
 func kindsOf(public string) []string {
 	if public == "" {
 		return nil
@@ -209,7 +209,7 @@ func kindsOf(public string) []string {
 	return operation.KindsOf(public)
 }
 
-// statesOf returns the stored states of a public state, or none for the empty state, which selects all.
+// statesOf returns the stored states of a public state, or nil for the empty state, which selects all states.
 func statesOf(public process.State) []process.State {
 	if public == "" {
 		return nil
@@ -227,8 +227,8 @@ func unfinished(states []process.State) []process.State {
 	return slices.DeleteFunc(states, process.State.Terminal)
 }
 
-// check returns the position after which the page starts. Its error is failure.Invalid if the page, or one of the texts of the
-// filter, is invalid.
+// check returns the position after which the page starts. Its error is failure.Invalid if the page, or one of the filter's texts,
+// is invalid.
 func (p Page) check(texts ...string) (storage.Cursor, error) {
 	if p.Size < 1 || p.Size > maxPage {
 		return storage.Cursor{}, failure.New(failure.Invalid, "first: must be from 1 to %d", maxPage).At("first")

@@ -164,9 +164,9 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 }
 
 // provisionAgain handles an order whose cluster name is in use. It rejects the order if the existing runtime belongs to another tenant. If
-// the newest operation of the runtime is a failed or canceled creation, it accepts a new operation for the runtime, even for a different
-// order. If the order repeats that of the runtime, with any key (see sameOrder), it returns the operation that created the runtime. It
-// rejects all other orders.
+// the newest operation of the runtime is a failed or canceled creation, it accepts a new operation for the runtime, even for a
+// different order. If the order repeats the runtime's order, even with another key (see sameOrder), it returns the operation that
+// created the runtime. It rejects all other orders.
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q already exists: remove it, or use another name",
 		p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)
@@ -238,9 +238,9 @@ func creationOf(past []process.Record) (process.Record, bool) {
 }
 
 // sameOrder reports whether an order repeats the order of the existing runtime. The caller has checked the tenant and the name of the
-// Shoot. The orders are the same if they are equal, or if both have the ID of the same service instance. Kyma Environment Broker needs
-// the second rule: after a lost response it repeats an order with a different name of the runtime and different zones, which it chooses
-// at random. If the repeated order were rejected, the broker would lose track of the cluster.
+// Shoot. The orders are the same if they are equal, or if both have the ID of the same service instance. Kyma Environment Broker
+// needs the second rule: after a lost response it repeats an order with a different runtime name and different zones, which it
+// chooses at random. If the repeated order were rejected, the broker would lose track of the cluster.
 func sameOrder(existing runtimes.Runtime, p provision) (bool, error) {
 	if bytes.Equal(existing.Configuration, p.runtime.Configuration) {
 		return true, nil

@@ -42,7 +42,8 @@ type Kubeconfigs interface {
 }
 
 // Registrar registers runtimes in Director before they are accepted. Its errors come from package failure, except for errors of
-// the database. The calls come in this order: Register or Has, then Accept in the transaction, then Forget after the transaction.
+// the database. The calls follow this sequence: Register or Has, then Accept in the transaction, then Forget after the
+// transaction.
 type Registrar interface {
 	// Register registers the runtime of an order, or returns the registration of an earlier attempt with the same key. It stores
 	// an intent before it calls Director.
@@ -155,8 +156,8 @@ func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (oper
 	return status, nil
 }
 
-// kindFor selects one of the two kinds of a creation or removal: the parameter with if the runtime was ordered with Kyma, otherwise the
-// parameter without.
+// kindFor selects the kind of a creation or removal: the first kind if the runtime was ordered with Kyma, and the second kind
+// otherwise.
 func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
 	order, err := operation.OrderOf(runtime)
 	if err == nil && order.KymaConfig != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// UpgradeRuntime accepts the installation of another version or configuration of Kyma; installation.Upgraded merges the upgrade into the
-// current configuration. The operation also stores the replaced Kyma, for a later RollBackUpgrade. The error is failure.Invalid if no
-// release provides the new Kyma or if the Kubernetes version is invalid, and failure.Conflict if the runtime is hibernated, has no Kyma, or
-// has another operation in progress.
+// UpgradeRuntime accepts the installation of another version or configuration of Kyma; installation.Upgraded merges the upgrade
+// into the current configuration. The operation also stores the replaced Kyma configuration, for a later RollBackUpgrade. The
+// error is failure.Invalid if no release provides the new Kyma configuration or if the Kubernetes version is invalid, and
+// failure.Conflict if the runtime is hibernated, has no Kyma, or has another operation in progress.
 func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID string, upgrade spec.KymaUpgrade,
 ) (operation.Status, error) {
 	kind := operation.KindUpgrade
@@ -47,7 +47,7 @@ func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID s
 	})
 }
 
-// upgradeOthers replaces the client data and the Kubernetes version in the data of the operation, if the upgrade has them.
+// upgradeOthers replaces the client data and the Kubernetes version in the operation's data, if the upgrade has them.
 func upgradeOthers(data *operation.Data, upgrade spec.KymaUpgrade) error {
 	order, err := data.Order()
 	if err != nil {
@@ -70,9 +70,9 @@ func upgradeOthers(data *operation.Data, upgrade spec.KymaUpgrade) error {
 	return reorder(data, order)
 }
 
-// RollBackUpgrade accepts the reinstallation of the Kyma that the last upgrade replaced, whether or not that upgrade succeeded. It replaces
-// the client data of the runtime, unless clientData is nil. The error is failure.Conflict if the last change of Kyma was not an upgrade, or
-// for the same reasons as in UpgradeRuntime.
+// RollBackUpgrade accepts the reinstallation of the Kyma configuration that the last upgrade replaced, whether or not that
+// upgrade succeeded. It replaces the client data of the runtime, unless clientData is nil. The error is failure.Conflict if the
+// last change of Kyma was not an upgrade, or for the same reasons as in UpgradeRuntime.
 func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID string, clientData *string) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindRollBack), func() (operation.Status, error) {
 		if err := validation.ClientData(clientData); err != nil {
@@ -109,10 +109,10 @@ func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID 
 	})
 }
 
-// replacement returns the Kyma that replaces the current one.
+// replacement returns the Kyma configuration that replaces the current one.
 type replacement func(present spec.Kyma) spec.Kyma
 
-// always returns a replacement that ignores the current Kyma.
+// always returns a replacement that ignores the current configuration.
 func always(kyma spec.Kyma) replacement {
 	return func(spec.Kyma) spec.Kyma { return kyma }
 }
@@ -143,7 +143,7 @@ func (s *Service) installable(ctx context.Context, caller Caller, runtimeID stri
 	return s.awake(ctx, runtime)
 }
 
-// reinstall replaces the Kyma in the data of the operation, and also stores the replaced Kyma for a rollback.
+// reinstall replaces the Kyma configuration in the operation's data, and also stores the replaced one there, for a rollback.
 func reinstall(data *operation.Data, replacement replacement) error {
 	order, err := data.Order()
 	if err != nil {
@@ -165,9 +165,9 @@ func reinstall(data *operation.Data, replacement replacement) error {
 // errors.Is.
 var errNothingToRollBack = errors.New("nothing to roll back")
 
-// formerKyma returns the Kyma that the last upgrade replaced, from the data of that upgrade. It includes failed upgrades, because they may
-// have changed the cluster. It ignores failed rollbacks, so that they can be repeated. If there was no upgrade since the last creation or
-// successful rollback, the error has the cause errNothingToRollBack.
+// formerKyma returns the Kyma configuration that the last upgrade replaced, from the data of that upgrade. It includes failed
+// upgrades, because they may have changed the cluster. It ignores failed rollbacks, so that they can be repeated. If there was no
+// upgrade since the last creation or successful rollback, the error has the cause errNothingToRollBack.
 func (s *Service) formerKyma(ctx context.Context, tx storage.Tx, runtimeID string) (spec.Kyma, error) {
 	past, err := s.Operations.OfInstance(ctx, tx, runtimeID)
 	if err != nil {

@@ -34,7 +34,7 @@ func orderWithKyma(name, version string) spec.Runtime {
 	return input
 }
 
-// runtimeWithKyma creates a runtime with this version of Kyma and returns its ID.
+// runtimeWithKyma creates a runtime with the given Kyma version and returns its ID.
 func (f *fixture) runtimeWithKyma(name, version string) string {
 	f.Helper()
 

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// releaseTimeout is the time limit of releaseBrokers in a cluster that does not respond.
+	// releaseTimeout limits the retries of releaseBrokers in a cluster that does not respond.
 	releaseTimeout = 2 * time.Minute
 	// forgetTimeout limits the wait for the bundle provisioner after the deletion of the cluster.
 	forgetTimeout = 5 * time.Minute

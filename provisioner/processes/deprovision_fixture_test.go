@@ -45,7 +45,7 @@ type removalFixture struct {
 	clusterError error // the error of all calls to the cluster
 }
 
-// newRemoval returns a fixture whose Shoot belongs to the runtime with the ID. change, if not nil, modifies the Shoot.
+// newRemoval returns a fixture whose Shoot belongs to the runtime with the given ID. change, if not nil, modifies the Shoot.
 func newRemoval(id string, change func(*gardencorev1beta1.Shoot)) *removalFixture {
 	f := &removalFixture{shoot: &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{
 		Name: shootName, Annotations: map[string]string{shoot.AnnotationRuntimeID: id},

@@ -84,7 +84,7 @@ func TestWaitForDeletion(t *testing.T) {
 		"not gone in time": {
 			reason: "the error names the cause and the advice for operators", overdue: true, wantRetries: 2,
 			fixture:  newRemoval(runtimeID, at(deleted, failed, gardencorev1beta1.ErrorCleanupClusterResources)),
-			wantKind: failure.Permanent, wantText: "out of luck (ERR_CLEANUP_CLUSTER_RESOURCES: objects in the cluster are not deleted",
+			wantKind: failure.Permanent, wantText: "out of luck (ERR_CLEANUP_CLUSTER_RESOURCES: objects in the cluster cannot be deleted",
 		},
 		"gone at the last moment": {reason: "a finished deletion is never overdue", overdue: true, fixture: &removalFixture{}},
 		"unavailable":             {reason: "a Shoot that cannot be read is not gone", fixture: &removalFixture{faults: faults{err: errLost}}, wantKind: failure.Transient, wantText: "lost"},

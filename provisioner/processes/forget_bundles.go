@@ -9,8 +9,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// forgetting returns the stage that removes the runtime from the bundle provisioner, or none without a bundle provisioner. The stage runs
-// for every runtime, because Kyma is not uninstalled from an unreachable cluster, and an uninstallation may be incomplete.
+// forgetting returns the stage that removes the runtime from the bundle provisioner, or nil if there is no bundle provisioner.
+// The stage runs for every runtime, because Kyma is not uninstalled from an unreachable cluster, and an uninstallation may be
+// incomplete.
 func (o Options) forgetting() []stage {
 	if o.ForgetBundles == nil {
 		return nil

@@ -51,7 +51,7 @@ func (o Options) waitForInstallation(limit time.Duration) process.RunFunc[operat
 	}
 }
 
-// target returns the cluster of the operation for an Installer.
+// target describes the operation's cluster to an Installer.
 func target(op operation.Operation, cluster *rest.Config) installation.Target {
 	runtime := op.Data.Runtime
 

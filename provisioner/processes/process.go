@@ -70,7 +70,7 @@ type Options struct {
 	ForgetBundles func(ctx context.Context, runtimeID string) (installation.Progress, error)
 	// Build returns the Shoot of a runtime and the objects that the Shoot refers to. It calls no other system.
 	Build func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
-	// Traceparent returns the span of an operation as a value of the traceparent header, or an empty string. Nil means that operations are
+	// Traceparent returns an operation's span in the form of a traceparent header, or an empty string. Nil means that operations are
 	// not traced.
 	Traceparent func(process.Record) string
 	// ServiceBrokers is the prefix of the service brokers' addresses. Their instances are deleted before a cluster with Kyma is

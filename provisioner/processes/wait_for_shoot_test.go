@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// shootInState returns a fixture whose Shoot has been in the state for the duration since.
+// shootInState returns a fixture whose Shoot has been in the given state for the duration since.
 func shootInState(state gardencorev1beta1.LastOperationState, since time.Duration, codes ...gardencorev1beta1.ErrorCode) *creationFixture {
 	return newGarden().with(func(shoot *gardencorev1beta1.Shoot) {
 		lastOperation(state, codes...)(shoot)

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// batch is the maximum number of rows of one query, far below both databases' limits on parameters.
+	// batch is the maximum number of rows in one query. It is far below the parameter limits of both supported databases.
 	batch = 500
 	// clockSkew is the tolerated difference between the clocks of two replicas: the one that ended an operation, and the one that compares.
 	clockSkew = 5 * time.Second
@@ -42,8 +42,9 @@ type Director interface {
 	Get(ctx context.Context, tenant, id string) (director.Runtime, error)
 }
 
-// Comparer compares the systems and restores rows. It implements operatorserver.Differences and is safe for concurrent use. All fields
-// are required, except Director, which is nil if runtimes are not registered.
+// Comparer compares the Provisioner's runtimes with Gardener and Director, and restores lost rows. It implements
+// operatorserver.Differences and is safe for concurrent use. All fields are required, except Director, which is nil if runtimes
+// are not registered.
 type Comparer struct {
 	DB         *storage.DB
 	Runtimes   *runtimes.Store
@@ -96,8 +97,8 @@ func (c *comparison) list(ctx context.Context) ([]gardener.Owned, error) {
 	return owned, nil
 }
 
-// shoots looks for Shoots without a row. Deleted runtimes still have a row, and the orphan remover of package service deletes their
-// Shoots.
+// shoots looks for Shoots whose runtimes have no row. Deleted runtimes still have a row, and the orphan remover of package
+// service deletes their Shoots.
 func (c *comparison) shoots(ctx context.Context, after string, page *operatorserver.ComparedPage) (string, error) {
 	owned, err := c.list(ctx)
 	if err != nil {

@@ -142,7 +142,7 @@ func (f *fixture) runtime(id string) runtimes.Runtime {
 	}
 }
 
-// accept stores the row of a runtime and an operation that ended in the state.
+// accept stores the row of a runtime and an operation that ended in the given state.
 func (f *fixture) accept(runtime runtimes.Runtime, kind string, state process.State, ended time.Time) {
 	f.Helper()
 
@@ -199,7 +199,7 @@ func (f *fixture) cluster(runtime runtimes.Runtime) *gardencorev1beta1.Shoot {
 	return made
 }
 
-// compare reads all pages of the size.
+// compare reads all pages, each with the given number of entries.
 func (f *fixture) compare(size int) []operatorapi.Difference {
 	f.Helper()
 

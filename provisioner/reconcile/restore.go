@@ -22,10 +22,10 @@ import (
 // reasonRestored is the reason that timelines and the audit log show for a restored row.
 const reasonRestored = "restored from the record in the Shoot"
 
-// textOf returns the text of an error for operators.
+// textOf returns the text that an error shows to operators.
 func textOf(err error) string { return failure.Of(err).ForOperators() }
 
-// lost is the lost row of a runtime, with its order.
+// lost is a runtime whose row was lost, with its order.
 type lost struct {
 	runtime    runtimes.Runtime
 	order      spec.Runtime
@@ -110,7 +110,7 @@ func (c *Comparer) isRegistered(ctx context.Context, runtime runtimes.Runtime) (
 	return err == nil, err
 }
 
-// insert adds the row, its operations and the entry of the audit log. If the row exists, it changes nothing.
+// insert adds the row, its operations and the audit entry. If the row exists, it changes nothing.
 func (c *Comparer) insert(ctx context.Context, tx storage.Tx, found lost, registered bool) error {
 	runtime := found.runtime
 
@@ -152,7 +152,7 @@ func (c *Comparer) insert(ctx context.Context, tx storage.Tx, found lost, regist
 	})
 }
 
-// operate adds a succeeded operation.
+// operate inserts an operation that has already succeeded.
 func (c *Comparer) operate(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) error {
 	payload, err := json.Marshal(data)
 	if err != nil {

@@ -40,7 +40,7 @@ type Caretaker struct {
 	Log       logrus.FieldLogger
 }
 
-// Part returns the part of a service that calls Care at intervals. It logs errors and never fails.
+// Part returns the lifecycle.Part that calls Care every careInterval. It logs errors and never fails.
 func (c Caretaker) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "registration cleanup", Every: careInterval, Work: c.Care, Clock: c.Clock, Log: c.Log}.Part()
 }
@@ -51,8 +51,8 @@ func (c Caretaker) Care(ctx context.Context) error {
 	return errors.Join(c.reportFailures(ctx), c.settle(ctx))
 }
 
-// reportFailures sets the condition Failed for runtimes whose provisioning has failed. It closes a row when Director has
-// accepted the report or rejected it permanently.
+// reportFailures sets the Failed condition for runtimes whose provisioning has failed. It closes a row when Director has accepted
+// the report or rejected it permanently.
 func (c Caretaker) reportFailures(ctx context.Context) error {
 	failed, err := c.Rows.UnreportedFailures(ctx, failureBatch)
 	if err != nil {

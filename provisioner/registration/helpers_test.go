@@ -45,7 +45,7 @@ func (l leakless) Run() int {
 
 const tenant = "tenant-1"
 
-// fixture is a service of orders that registers its runtimes in a fake Director.
+// fixture is an orders.Service that registers its runtimes in a fake Director.
 type fixture struct {
 	*testing.T
 

@@ -171,8 +171,8 @@ func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 	}
 }
 
-// label returns the value of LabelOrder for all attempts at an order. It is a hash because Director's filters do not accept all
-// characters that occur in keys.
+// label returns the value of LabelOrder, which is the same for every attempt at an order. It is a hash because Director's filters
+// reject some characters that idempotency keys may contain.
 func (r *Registrar) label(order Order) string {
 	kind, value := "name", order.ShootName
 	if order.Key != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 )
 
-// The keys of the labels that name the cluster of a runtime in Director, as set by Kyma Provisioner.
+// The keys of the Director labels for the name and the domain of a runtime's cluster, as in Kyma Provisioner.
 const (
 	LabelClusterName   = "gardenerClusterName"
 	labelClusterDomain = "gardenerClusterDomain"
@@ -23,7 +23,7 @@ func Described(d Director, shoots shoot.Reader) process.Stage[operation.Data] {
 	return stage("DescribingRuntime", describe{d, shoots})
 }
 
-// Connected returns the stage that sets the condition Connected in Director. It runs after the runtime agent has connected.
+// Connected returns the stage that sets the Connected condition in Director. It runs after the runtime agent has connected.
 func Connected(d Director) process.Stage[operation.Data] {
 	return stage("TellingConnection", reportConnected{d})
 }
@@ -47,7 +47,7 @@ func stage(name string, step process.Step[operation.Data]) process.Stage[operati
 	}
 }
 
-// describe is the step of the stage Described.
+// describe is the step of the stage that Described returns.
 type describe struct {
 	director Director
 	shoots   shoot.Reader
@@ -77,7 +77,7 @@ func (s describe) Run(ctx context.Context, op operation.Operation, _ logrus.Fiel
 	return op, 0, s.director.Update(ctx, runtime.Account(), runtime.ID, change)
 }
 
-// reportConnected is the step of the stage Connected.
+// reportConnected is the step of the stage that Connected returns.
 type reportConnected struct{ director Director }
 
 // Name implements process.Step.
@@ -91,7 +91,7 @@ func (s reportConnected) Run(ctx context.Context, op operation.Operation, _ logr
 	return op, 0, s.director.Update(ctx, runtime.Account(), runtime.ID, director.Change{Condition: director.Connected})
 }
 
-// unregister is the step of the stage Forgotten.
+// unregister is the step of the stage that Forgotten returns.
 type unregister struct{ director Director }
 
 // Name implements process.Step.

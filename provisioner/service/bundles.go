@@ -13,14 +13,15 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation/bundles"
 )
 
-// Bundles configures the bundle provisioner that installs the components of Kyma. Without one, the Provisioner installs them itself.
+// Bundles configures the bundle provisioner that installs the components of Kyma. If none is configured, the Provisioner installs
+// them itself.
 type Bundles struct {
 	KubeconfigPath  string        `env:"KUBECONFIG_PATH"  help:"path of the kubeconfig for the cluster of a bundle provisioner, which then installs the components of Kyma on new runtimes; reloaded when the file changes; if empty, the Provisioner installs them itself"`
 	Namespace       string        `env:"NAMESPACE"        help:"namespace of the bundle provisioner, in which the Provisioner keeps the kubeconfigs of runtimes"`
 	Class           string        `env:"CLASS"            help:"provisioner class of the Bundles and BundleDeployments; its format must be plain+v0"`
 	ContentAddress  string        `env:"CONTENT_ADDRESS"  help:"https address of the content server of the bundle provisioner; required with the kubeconfig"`
 	TokenFile       string        `env:"TOKEN_FILE"       help:"file with the token for the content server; if empty, the token of the kubeconfig is used"`
-	CAFile          string        `env:"CA_FILE"          help:"file with the certificate authorities of the content server; if empty, the system's authorities"`
+	CAFile          string        `env:"CA_FILE"          help:"file with the CA certificates for the content server; if empty, those of the system are used"`
 	DeletionTimeout time.Duration `env:"DELETION_TIMEOUT" help:"maximum time to wait for the deletion of the objects of a removed component"`
 	Calls           int           `env:"CALLS"            help:"maximum number of concurrent calls to the cluster of the bundle provisioner, per replica"`
 }

@@ -42,7 +42,7 @@ type Director struct {
 	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which assigns their IDs"`
 	URL       string `env:"URL"        help:"GraphQL API of Director"`
 	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; if empty, the Secret is used"`
-	CAFile    string `env:"CA_FILE"    help:"certificate authorities of Director and of its token endpoint; if empty, the system's authorities"`
+	CAFile    string `env:"CA_FILE"    help:"file with the CA certificates for Director and its token endpoint; if empty, those of the system are used"`
 	Calls     int    `env:"CALLS"      help:"maximum number of concurrent calls to Director, per replica"`
 
 	Timeout time.Duration `env:"TIMEOUT" help:"maximum duration of a call to Director, or to its token endpoint"`
@@ -77,7 +77,7 @@ type DeprovisioningTimeout struct {
 	WaitingForClusterDeletion time.Duration `env:"WAITING_FOR_CLUSTER_DELETION" help:"maximum time to wait for the deletion of a cluster"`
 }
 
-// HibernationTimeout limits the waits of a hibernation and of a wake-up.
+// HibernationTimeout limits the waits of hibernations and wake-ups.
 type HibernationTimeout struct {
 	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"maximum time to wait for the hibernation or the wake-up of a cluster"`
 }
@@ -146,7 +146,7 @@ func (c Config) check() error {
 		{c.Gardener.PollInterval <= 0, "APP_GARDENER_POLL_INTERVAL: must be positive"},
 		{
 			c.Director.CAFile != "" && c.OAuth.SkipDirectorCertVerification,
-			"APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: set only one of them, because authorities are not used without verification",
+			"APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: set only one of them, because CA certificates are not used without verification",
 		},
 		{c.Director.Calls < 1, "APP_DIRECTOR_CALLS: must be at least 1"},
 		{c.Director.Timeout <= 0, "APP_DIRECTOR_TIMEOUT: must be positive"},
@@ -175,8 +175,8 @@ func (c Config) missing(remote bool) error {
 	return errors.Join(errs...)
 }
 
-// unregistered returns a warning if the address of Director is set but Director is disabled, or an empty string. Kyma Provisioner always
-// uses Director.
+// unregistered returns a warning if Director's address is set but Director is disabled, or an empty string. Kyma Provisioner
+// always uses Director.
 func (c Config) unregistered() string {
 	if c.Director.Enabled || c.Director.URL == DefaultConfig().Director.URL {
 		return ""

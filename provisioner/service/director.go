@@ -14,8 +14,8 @@ import (
 )
 
 // connectDirector adds Director to the parts, if Director is enabled. It makes no call, so the Provisioner can start during an
-// outage of Director; it only reads and checks the files with the credentials and with the certificate authorities. Director and
-// its token endpoint have separate circuit breakers.
+// outage of Director; it only reads and checks the files with the credentials and the CA certificates. Director and its token
+// endpoint have separate circuit breakers.
 func (a *assembly) connectDirector(ctx context.Context) error {
 	config := a.config
 	if !config.Director.Enabled {
@@ -66,8 +66,8 @@ func (a *assembly) connectDirector(ctx context.Context) error {
 	return nil
 }
 
-// directorTransport returns the transport to Director and its token endpoint. When the file with the certificate authorities
-// changes, the transport trusts the new authorities without a restart.
+// directorTransport returns the transport to Director and its token endpoint. When the file with the CA certificates changes, the
+// transport trusts the new ones without a restart.
 func (c Config) directorTransport(files *reload.Watcher) (*reload.Transport, error) {
 	trust := reload.ClientTLS{CAFile: c.Director.CAFile}
 	if c.OAuth.SkipDirectorCertVerification {

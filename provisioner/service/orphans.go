@@ -18,7 +18,7 @@ import (
 const (
 	// orphanCheck is the interval between two checks for orphans.
 	orphanCheck = 10 * time.Minute
-	// orphanBatch is the maximum number of runtimes in one query, far below both databases' limits on parameters.
+	// orphanBatch is the maximum number of runtimes in one query. It is far below the parameter limits of both supported databases.
 	orphanBatch = 500
 )
 
@@ -32,8 +32,8 @@ type Orphans struct {
 	Log      logrus.FieldLogger
 }
 
-// Part returns the background job that removes orphans when a replica starts and then every ten minutes. All replicas can run
-// the job, because a repeated deletion has no effect.
+// Part returns the lifecycle.Part that removes orphans when a replica starts and then every ten minutes. All replicas can run it,
+// because a repeated deletion has no effect.
 func (o Orphans) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "orphan remover", Every: orphanCheck, Work: o.remove, Clock: clock.RealClock{}, Log: o.Log}.Part()
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Parts are the systems and stores that the processes call. Processes make no other calls, so the crash matrix can make any call
-// fail.
+// Parts are the systems and stores that the processes call. Processes make no other calls, so the crash matrix test can make any
+// call fail.
 type Parts struct {
 	// Shoots is the client of the Gardener project.
 	Shoots *gardener.Client
@@ -27,7 +27,7 @@ type Parts struct {
 	Clusters processes.Clusters
 	// Agents configures the runtime agents inside the clusters.
 	Agents agent.Clusters
-	// Tokens issues the one-time tokens of runtime agents. It is nil without Director.
+	// Tokens issues the one-time tokens of runtime agents. It is nil if Director is disabled.
 	Tokens agent.Tokens
 	// Runtimes records the results of operations.
 	Runtimes processes.Runtimes
@@ -59,9 +59,9 @@ func (p Parts) statuses() orders.Agents {
 // workPoll is the pause between two units of work inside a cluster, such as the installation of a component.
 const workPoll = 5 * time.Second
 
-// Processes returns the processes for all kinds of operations. It does not call any of the parts, so zero Parts are enough to list
-// the names of stages and steps, except those for Director, the runtime agent and the bundle provisioner. The crash matrix passes
-// parts that inject faults.
+// Processes returns the processes for all kinds of operations. It does not call any of the parts, so zero Parts are enough to
+// list the names of stages and steps, except those for Director, the runtime agent and the bundle provisioner. The crash matrix
+// test passes parts that inject faults.
 func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	provisioning, limit := config.ProvisioningTimeout, config.Engine.OperationTimeout
 
@@ -108,7 +108,7 @@ func Processes(config Config, parts Parts) []process.Process[operation.Data] {
 	}.All()
 }
 
-// withDirector returns the stages if runtimes are registered in Director, and none otherwise.
+// withDirector returns the stages if runtimes are registered in Director, and nil otherwise.
 func (p Parts) withDirector(stages ...process.Stage[operation.Data]) []process.Stage[operation.Data] {
 	if p.Director == nil {
 		return nil

@@ -28,8 +28,8 @@ type Regions struct {
 	Log      logrus.FieldLogger
 }
 
-// Part returns the background job that completes the rows when a replica starts and then every hour. All replicas can run the
-// job, because recording a region again has no effect.
+// Part returns the lifecycle.Part that completes the rows when a replica starts and then every hour. All replicas can run it,
+// because recording a region again has no effect.
 func (r Regions) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "regions of runtimes", Every: regionCheck, Work: r.complete, Clock: clock.RealClock{}, Log: r.Log}.Part()
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Kyma configures where the releases of Kyma come from, a folder or an OCI repository, and how they are installed. If neither is set, the
-// Provisioner rejects orders with kymaConfig.
+// Kyma configures the source of Kyma releases, which is a folder or an OCI repository, and how they are installed. If neither
+// source is set, the Provisioner rejects orders with kymaConfig.
 type Kyma struct {
 	ReleasesPath       string        `env:"RELEASES_PATH"       help:"folder with the releases of Kyma; if neither a folder nor a repository is set, orders with kymaConfig are rejected"`
 	ReleasesRepository string        `env:"RELEASES_REPOSITORY" help:"OCI repository of the releases instead of a folder, for example registry.example.com/team/releases"`
@@ -29,8 +29,8 @@ type Kyma struct {
 	ReleasesInsecure   bool          `env:"RELEASES_INSECURE"   help:"use HTTP without TLS for the repository"`
 	ReleasesCalls      int           `env:"RELEASES_CALLS"      help:"maximum number of concurrent calls to the repository, per replica"`
 	SourcesCachePath   string        `env:"SOURCES_CACHE_PATH"  help:"folder that caches the files of components with a sourceURL; if empty, orders with a sourceURL are rejected"`
-	SourcesNetworks    []string      `env:"SOURCES_NETWORKS"    help:"networks in which servers of a sourceURL may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; without it, the Provisioner connects only to public addresses"`
-	SourcesCAFile      string        `env:"SOURCES_CA_FILE"     help:"file with the certificate authorities of the servers of a sourceURL; if empty, those of the system"`
+	SourcesNetworks    []string      `env:"SOURCES_NETWORKS"    help:"networks in which servers of a sourceURL may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; if empty, the Provisioner connects only to public addresses"`
+	SourcesCAFile      string        `env:"SOURCES_CA_FILE"     help:"file with the CA certificates for the servers of a sourceURL; if empty, those of the system are used"`
 
 	Bundles Bundles `envPrefix:"BUNDLES_"`
 }
@@ -40,7 +40,7 @@ type kymaReleases struct {
 	known     installation.Releases
 	manifests installation.Manifests
 	direct    *installer.Installer
-	// registry and system are nil without a repository.
+	// registry and system are nil if no repository is configured.
 	registry *releases.Registry
 	system   *upstream.System
 }
@@ -157,5 +157,5 @@ func (noReleases) Manifests(context.Context, string) ([]installation.ManifestFil
 
 func errNoReleases() error {
 	return failure.New(failure.Invalid,
-		"kymaConfig: this Provisioner has no releases of Kyma: omit it, or let an operator set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY")
+		"kymaConfig: this Provisioner has no releases of Kyma: omit it, or ask an operator to set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY")
 }

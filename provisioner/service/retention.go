@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// NewRemoval returns the rules for the retention of the Provisioner's operations. The row of a deleted runtime is removed with its last
+// NewRemoval returns the retention rules for the Provisioner's operations. The row of a deleted runtime is removed with its last
 // operation.
 func NewRemoval(store *runtimes.Store) operations.Removal {
 	ending := []string{operation.KindDeprovision, operation.KindDeprovisionNoInstall}

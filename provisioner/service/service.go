@@ -39,7 +39,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Service is a Provisioner that is ready to run: its addresses are bound, its database is open and migrated.
+// Service is a Provisioner that is ready to run: its addresses are bound, and its database is open and migrated.
 type Service struct {
 	*replica.Replica
 }
@@ -89,7 +89,7 @@ type assembly struct {
 	entries    *auditlog.Store
 	// parts are the dependencies of the processes.
 	parts Parts
-	// director and registrar are nil without Director.
+	// director and registrar are nil if Director is disabled.
 	director  *director.Client
 	registrar orders.Registrar
 	processes []process.Process[operation.Data]
@@ -97,7 +97,7 @@ type assembly struct {
 	// systems are the upstream systems that guard has registered.
 	systems  []*upstream.System
 	notifier *storage.Notifier
-	// background are the jobs of the service in addition to the API, in the order in which they start.
+	// background lists the service's jobs other than the API, in the order in which they start.
 	background []lifecycle.Part
 }
 
@@ -167,7 +167,7 @@ func SealedColumns() []storage.SealedColumn {
 	return []storage.SealedColumn{operations.Sealed(), runtimes.Sealed()}
 }
 
-// openStores opens the tables of the Provisioner and registers the metric for the length of the operation queue.
+// openStores opens the Provisioner's tables and registers the metric for the length of the operation queue.
 func (a *assembly) openStores(ctx context.Context) error {
 	var err error
 
@@ -191,7 +191,7 @@ func (a *assembly) openStores(ctx context.Context) error {
 	return nil
 }
 
-// connectGardener builds the clients for the garden or, if it is nil, for the configured Gardener.
+// connectGardener builds the clients for the given garden or, if garden is nil, for the configured Gardener.
 func (a *assembly) connectGardener(garden client.WithWatch) error {
 	config := a.config.Gardener
 	system := upstream.New(upstream.Options{
@@ -283,8 +283,8 @@ func (a *assembly) handler() http.Handler {
 	return mux
 }
 
-// comparer returns the comparison of the runtimes with Gardener and Director. Without Director, the interface must be nil itself, because
-// an interface that contains a nil pointer is not nil.
+// comparer returns the Comparer for the runtimes, Gardener and Director. If Director is disabled, the interface itself must be
+// nil, because an interface that contains a nil pointer is not nil.
 func (a *assembly) comparer(recorder *audit.Recorder) *reconcile.Comparer {
 	comparer := &reconcile.Comparer{
 		DB: a.DB, Runtimes: a.runtimes, Operations: a.operations, Recorder: recorder, Shoots: a.parts.Shoots,
@@ -297,8 +297,8 @@ func (a *assembly) comparer(recorder *audit.Recorder) *reconcile.Comparer {
 	return comparer
 }
 
-// consoles returns Director as the source of consoles. Without Director, the interface must be nil itself, because an interface that
-// contains a nil pointer is not nil.
+// consoles returns Director as the source of console addresses. If Director is disabled, the interface itself must be nil,
+// because an interface that contains a nil pointer is not nil.
 func (a *assembly) consoles() orders.Consoles {
 	if a.director == nil {
 		return nil

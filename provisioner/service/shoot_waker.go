@@ -15,21 +15,21 @@ import (
 const (
 	// changes is the maximum number of changes in the buffer and in a batch. The watch blocks while the buffer is full.
 	changes = 1024
-	// gather is how long the waker collects changes for one update of the database.
+	// gather is how long the waker collects changes for one database update.
 	gather = 50 * time.Millisecond
 	// wakePause is the pause between attempts while the database is unavailable.
 	wakePause = time.Second
 )
 
-// waiting is the part of the store of operations that shootWaker uses.
+// waiting is the part of operations.Store that shootWaker uses.
 type waiting interface {
 	// Wake wakes the operations that are waiting for one of the events, by making them due now. It returns their number.
 	Wake(ctx context.Context, events []string, now time.Time) (int64, error)
 }
 
-// shootWaker makes operations due when their Shoot changes, before the next poll of their step. It collects changes for a
-// moment, because one update of the database can wake the operations of many Shoots. After a crash, the operations of collected
-// changes wait for the next poll.
+// shootWaker makes operations due when their Shoot changes, before the next poll of their step. It collects changes for a moment,
+// because one database update can wake the operations of many Shoots. After a crash, the operations of collected changes wait for
+// the next poll.
 type shootWaker struct {
 	store   waiting
 	wake    func()

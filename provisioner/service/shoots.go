@@ -43,7 +43,7 @@ func defaultMachineTypes() map[string]string {
 	return map[string]string{"aws": "m6i.large", "azure": "Standard_D2s_v5", "gcp": "n2-standard-2", "openstack": "g_c2_m8"}
 }
 
-// check rejects invalid defaults of orders, the value "none" together with extensions, and the extension for audit logs, which
+// check rejects invalid defaults for orders, the value "none" together with extensions, and the extension for audit logs, which
 // another variable enables.
 func (s Shoots) check() error {
 	for provider, machine := range s.MachineTypes {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// authenticationKey is the key in the ConfigMap that Gardener reads.
+	// authenticationKey is the ConfigMap key that Gardener reads.
 	authenticationKey = "config.yaml"
 
 	// noPrefix is the usernamePrefix that requests user names without a prefix, as in the flags of kube-apiserver.

@@ -9,7 +9,8 @@ import (
 // groupAWS is the API group of Gardener's extension for AWS, without its common suffix.
 const groupAWS = "aws.provider"
 
-// metadataHopLimit is the number of network hops to the metadata service: a container is one hop farther away than its machine.
+// metadataHopLimit is the maximum number of network hops to the metadata service: a container is one hop farther away than its
+// machine.
 const metadataHopLimit = 2
 
 // awsCloud returns the AWS-specific part of a Shoot. Each zone has three subnets: one for the nodes, one for internal and one

@@ -12,7 +12,7 @@ import (
 // groupAzure is the API group of Gardener's extension for Azure, without its common suffix.
 const groupAzure = "azure.provider"
 
-// defaultIdleTimeout is the time after which a NAT gateway drops idle connections, in minutes. It is the default of Azure.
+// defaultIdleTimeout is the time after which a NAT gateway drops idle connections, in minutes. It is Azure's default.
 const defaultIdleTimeout = 4
 
 // azureCloud returns the Azure-specific part of a Shoot. The order has either one network for the machines of all zones, or a

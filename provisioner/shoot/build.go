@@ -170,7 +170,7 @@ type Runtime struct {
 	SubAccount         string
 	OriginalTenant     string
 	OriginalSubAccount string
-	// Record is the value of AnnotationRecord, or empty for none.
+	// Record is the value of AnnotationRecord. If it is empty, the Shoot does not get this annotation.
 	Record string
 	// InstanceID is the ID of the service instance, or empty if the order does not contain it.
 	InstanceID string
@@ -219,11 +219,11 @@ const (
 	// AnnotationInstanceID contains the ID of the service instance.
 	AnnotationInstanceID = "provisioner.environment-broker.io/instance-id"
 
-	// AnnotationRecord contains the row of the runtime, sealed with the keys of the database. It restores a row that was lost with a
-	// part of the database.
+	// AnnotationRecord contains the row of the runtime, sealed with the database keys. A row that was lost with a part of the
+	// database can be restored from it.
 	AnnotationRecord = "provisioner.environment-broker.io/record"
 
-	// AnnotationTraceparent contains the span of the operation that has written the Shoot last, as a value of the traceparent header of
+	// AnnotationTraceparent contains the span of the operation that last wrote the Shoot, as a value of the traceparent header of
 	// W3C Trace Context. It is absent if this operation is not traced.
 	AnnotationTraceparent = "provisioner.environment-broker.io/traceparent"
 

@@ -20,7 +20,7 @@ type cloud struct {
 	nodes string
 	// zones are the names of the zones for machines; empty on Azure without zones.
 	zones []string
-	// exposureClass is the provider's default for the exposure class of the API server, or "".
+	// exposureClass is the provider's default exposure class for the API server, or "".
 	exposureClass string
 	// The configurations for the provider's Gardener extension; worker may be nil.
 	infrastructure, controlPlane, worker fields

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// The types of the extensions that extensionsOf configures. Options.Extensions may contain other types.
+// The extension types that extensionsOf configures. Options.Extensions may contain other types.
 const (
 	ExtensionDNS              = "shoot-dns-service"
 	ExtensionCertificates     = "shoot-cert-service"
@@ -82,7 +82,7 @@ type AuditLog struct {
 	SecretName string `json:"secretName"`
 }
 
-// AuditLogs maps the provider of a Seed and the region of a Shoot to the target of the audit log.
+// AuditLogs maps a Seed's provider and a Shoot's region to the audit log target.
 type AuditLogs map[string]map[string]AuditLog
 
 // of returns the target for a cluster, or nil. Gardener chooses the Seed later, so of assumes that the Seed has the same
@@ -106,7 +106,7 @@ func (l *AuditLog) extension() (gardencorev1beta1.Extension, error) {
 	return gardencorev1beta1.Extension{Type: ExtensionAuditLog, ProviderConfig: config}, err
 }
 
-// resources returns the Shoot's references to objects that extensions may read, or nil without a target.
+// resources returns the Shoot's references to objects that extensions may read, or nil if there is no target.
 func (l *AuditLog) resources() []gardencorev1beta1.NamedResourceReference {
 	if l == nil {
 		return nil

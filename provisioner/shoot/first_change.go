@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/objectdiff"
 )
 
-// FirstChange returns the fields of the present Shoot that an apply of the objects would change. It omits the annotations with the ID and
-// the trace of the operation, which every change sets. It calls Keep on a copy, so it does not modify the receiver.
+// FirstChange returns the fields of the present Shoot that applying the objects would change. It omits the annotations with the
+// operation's ID and trace, which every change sets. It calls Keep on a copy, so it does not modify the receiver.
 func (o *Objects) FirstChange(present *gardencorev1beta1.Shoot) ([]objectdiff.Change, error) {
 	wanted := *o
 	wanted.Shoot = o.Shoot.DeepCopy()
@@ -49,14 +49,14 @@ func (o *Objects) FirstChange(present *gardencorev1beta1.Shoot) ([]objectdiff.Ch
 	return changes, nil
 }
 
-// isProviderConfig reports whether the path is a configuration of an extension, which server-side apply replaces as a whole.
+// isProviderConfig reports whether the path leads to an extension's configuration, which server-side apply replaces as a whole.
 func isProviderConfig(path string) bool {
 	return slices.ContainsFunc([]string{".infrastructureConfig", ".controlPlaneConfig", ".providerConfig"}, func(suffix string) bool {
 		return strings.HasSuffix(path, suffix)
 	})
 }
 
-// ReferredAuthentication returns the name of the ConfigMap with the authentication configuration of the Shoot, or an empty string.
+// ReferredAuthentication returns the name of the ConfigMap with the Shoot's authentication configuration, or an empty string.
 func ReferredAuthentication(present *gardencorev1beta1.Shoot) string {
 	server := present.Spec.Kubernetes.KubeAPIServer
 	if server == nil || server.StructuredAuthentication == nil {

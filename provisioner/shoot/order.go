@@ -145,7 +145,7 @@ type infrastructure struct {
 	} `json:"networks"`
 }
 
-// addresses describes a network of the provider.
+// addresses is a provider network with its address range.
 type addresses struct {
 	CIDR string `json:"cidr"`
 }
@@ -214,11 +214,11 @@ func providerOrder(present *gardencorev1beta1.Shoot) (_ *spec.Provider, workers 
 			Zones: zones, FloatingPoolName: &config.FloatingPoolName, CloudProfileName: &profile, LoadBalancerProvider: plane.LoadBalancerProvider,
 		}}, workers, nil
 	default:
-		return nil, "", failure.New(failure.Permanent, "the provider %q is not supported, only aws, azure, gcp and openstack", given.Type)
+		return nil, "", failure.New(failure.Permanent, "the provider %q is not supported: it must be aws, azure, gcp or openstack", given.Type)
 	}
 }
 
-// awsOrder returns the part of the order for AWS.
+// awsOrder returns the AWS part of the order.
 func awsOrder(config infrastructure, worker gardencorev1beta1.Worker) (*spec.Provider, error) {
 	if config.Networks.Vpc.CIDR == "" {
 		return nil, failure.New(failure.Permanent, "the Shoot uses an existing VPC: an order needs the address range of a VPC of its own")
@@ -234,7 +234,7 @@ func awsOrder(config infrastructure, worker gardencorev1beta1.Worker) (*spec.Pro
 	return &spec.Provider{AWSConfig: order}, nil
 }
 
-// azureOrder returns the part of the order for Azure. zones are the zones of the worker pools.
+// azureOrder returns the Azure part of the order. zones contains the zones of all worker pools.
 func azureOrder(config infrastructure, zones []string) (*spec.Provider, error) {
 	networks := config.Networks
 	if networks.Vnet.CIDR == "" {
@@ -264,7 +264,7 @@ func azureOrder(config infrastructure, zones []string) (*spec.Provider, error) {
 	return &spec.Provider{AzureConfig: order}, nil
 }
 
-// order is a sort key that puts true before false.
+// order returns a sort key that puts true before false.
 func order(first bool) int {
 	if first {
 		return 0

@@ -9,8 +9,7 @@ type Cluster struct {
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// Provider is aws, azure, gcp or openstack. ProviderSpecificConfig contains the fields of this provider.
 	Provider string `json:"provider"`
-	// TargetSecret is the name of the credentials binding in the Gardener project, which selects the account at the cloud
-	// provider.
+	// TargetSecret is the name of the CredentialsBinding in the Gardener project, which selects the account at the cloud provider.
 	TargetSecret string `json:"targetSecret"`
 	Region       string `json:"region"`
 
@@ -110,7 +109,7 @@ type WorkerPool struct {
 	Zones               []string `json:"zones,omitempty"`
 }
 
-// DNS is a domain for the cluster. Without it, Gardener assigns one of its own domains.
+// DNS is a domain for the cluster. If an order contains no DNS, Gardener assigns one of its own domains.
 type DNS struct {
 	Domain    string         `json:"domain"`
 	Providers []*DNSProvider `json:"providers,omitempty"`

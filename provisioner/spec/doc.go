@@ -1,4 +1,4 @@
-// Package spec describes runtimes as clients order them: the cluster, its worker pools, and the Kyma on it.
+// Package spec describes runtimes as clients order them: the cluster, its worker pools, and its Kyma installation.
 //
 // All packages of the Provisioner use these types for orders. They have no dependency on GraphQL: gqlgen.yml in
 // provisioner/graph binds the input types of the API to them. An optional field is a pointer or a slice; nil means that the

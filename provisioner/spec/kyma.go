@@ -19,7 +19,8 @@ type Component struct {
 	Component     string   `json:"component"`
 	Namespace     string   `json:"namespace"`
 	Configuration []*Entry `json:"configuration,omitempty"`
-	// SourceURL is the address and the digest of manifests that replace those of the release, or nil.
+	// SourceURL is the address, with a digest, of manifests that replace the release's manifests. It is nil for a component of the
+	// release.
 	SourceURL        *string           `json:"sourceURL,omitempty"`
 	ConflictStrategy *ConflictStrategy `json:"conflictStrategy,omitempty"`
 }

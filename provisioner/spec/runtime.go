@@ -1,17 +1,17 @@
 package spec
 
-// Runtime is the order for a runtime: a cluster and, optionally, the Kyma on it.
+// Runtime is the order for a runtime: a cluster and, optionally, its Kyma installation.
 type Runtime struct {
 	Metadata      *Metadata      `json:"runtimeInput"`
 	ClusterConfig *ClusterConfig `json:"clusterConfig"`
 	// KymaConfig is nil for a cluster without Kyma.
 	KymaConfig *Kyma `json:"kymaConfig,omitempty"`
-	// ClientData is data of the client that the Provisioner only stores. Only the operator API returns it. It has at most bounds.ClientData
-	// characters, and may contain personal data.
+	// ClientData is the client's own data, which the Provisioner stores but does not interpret. Only the operator API returns it. It
+	// has at most bounds.ClientData characters, and may contain personal data.
 	ClientData *string `json:"clientData,omitempty"`
 }
 
-// LabelInstance is the label in which brokers store the ID of the service instance of a runtime.
+// LabelInstance is the label in which brokers store the ID of a runtime's service instance.
 const LabelInstance = "broker_instance_id"
 
 // InstanceID returns the ID of the service instance, or an empty string if the order does not contain it.
@@ -25,7 +25,7 @@ func (r Runtime) InstanceID() string {
 	return id
 }
 
-// Metadata determines how Director lists the runtime. It has no effect without Director.
+// Metadata determines how Director lists the runtime. It has no effect if Director is disabled.
 type Metadata struct {
 	Name        string  `json:"name"`
 	Description *string `json:"description,omitempty"`
@@ -45,20 +45,20 @@ type Upgrade struct {
 	GardenerConfig *ClusterUpgrade
 	// Administrators replace all administrators; an empty list removes them.
 	Administrators []string
-	// ClientData replaces the data of the client.
+	// ClientData replaces the ClientData of the runtime.
 	ClientData *string
 }
 
-// KymaUpgrade changes the Kyma of a runtime; installation.Upgraded merges it into the current Kyma.
+// KymaUpgrade changes a runtime's Kyma configuration; installation.Upgraded merges it into the current one.
 type KymaUpgrade struct {
 	KymaConfig *Kyma
-	// ClusterConfig is nil if the version of Kubernetes does not change.
+	// ClusterConfig is nil if the Kubernetes version does not change.
 	ClusterConfig *ClusterVersion
-	// ClientData replaces the data of the client.
+	// ClientData replaces the ClientData of the runtime.
 	ClientData *string
 }
 
-// ClusterVersion is the cluster in a KymaUpgrade.
+// ClusterVersion is the change of the cluster in a KymaUpgrade.
 type ClusterVersion struct {
 	// KubernetesVersion is a version such as 1.33.2. Without a patch version, Gardener chooses the newest one.
 	KubernetesVersion string

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// maxNames is Gardener's limit for the total length of the names of Shoot and project, in characters. Gardener derives the names
-// of cloud resources from both, and cloud providers limit the length of these names.
+// maxNames is Gardener's limit for the total length of a Shoot name and its project name, in characters. Gardener derives the
+// names of cloud resources from both, and cloud providers limit the length of these names.
 const maxNames = 21
 
 // cluster validates the fields of clusterConfig.gardenerConfig. Messages name the fields without that prefix; paths include it.
@@ -49,7 +49,7 @@ func (p *problems) name(name, project string) {
 	p.addIf(strings.Contains(name, "--"), "name", "must not contain consecutive hyphens")
 
 	if length := len(name) + len(project); length > maxNames {
-		p.add("name", "and the project name %q have %d characters together, at most %d are allowed", project, length, maxNames)
+		p.add("name", "is too long: together with the project name %q it has %d characters, but the limit is %d", project, length, maxNames)
 	}
 }
 
@@ -64,10 +64,10 @@ func IsKubernetesVersion(text string) bool {
 	return regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?$`).MatchString(text)
 }
 
-// binding validates the form of a credentials binding's name. Gardener rejects a Shoot whose binding does not exist.
+// binding validates the form of a CredentialsBinding name. Gardener rejects a Shoot whose binding does not exist.
 func (p *problems) binding(name string) {
 	if reasons := validation.IsDNS1123Subdomain(name); len(reasons) > 0 {
-		p.add("targetSecret", "%q is not a valid name of a credentials binding: %s", name, reasons[0])
+		p.add("targetSecret", "%q is not a valid CredentialsBinding name: %s", name, reasons[0])
 	}
 }
 

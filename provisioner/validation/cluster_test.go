@@ -19,7 +19,7 @@ func TestProvisionCluster(t *testing.T) {
 		"NameTooLong": {
 			reason: "The names of Shoot and project together have a limit in Gardener.",
 			change: func(config *spec.Cluster) { config.Name = "c-012345678901234567" },
-			want:   `name and the project name "kyma" have 24 characters together, at most 21 are allowed`,
+			want:   `name is too long: together with the project name "kyma" it has 24 characters, but the limit is 21`,
 		},
 		"NameLongest": {
 			reason: "21 characters together are allowed.",
@@ -54,7 +54,7 @@ func TestProvisionCluster(t *testing.T) {
 		"Binding": {
 			reason: "The target secret names a Kubernetes object.",
 			change: func(config *spec.Cluster) { config.TargetSecret = "-" },
-			want: `targetSecret "-" is not a valid name of a credentials binding: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric ` +
+			want: `targetSecret "-" is not a valid CredentialsBinding name: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric ` +
 				`characters, '-' or '.', and must start and end with an alphanumeric character ` +
 				`(e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 		},

@@ -38,8 +38,8 @@ func UpgradeRuntime(input spec.KymaUpgrade) error {
 	return found.err()
 }
 
-// kyma validates the Kyma of an order or of an upgrade; its path is the same in both. If there are no components or too many,
-// kyma does not validate them.
+// kyma validates the kymaConfig of an order or an upgrade, which has the same path in both. If there are no components or too
+// many, kyma does not validate them.
 func (p *problems) kyma(config *spec.Kyma) {
 	const field = "kymaConfig.components"
 
@@ -52,7 +52,7 @@ func (p *problems) kyma(config *spec.Kyma) {
 
 		return
 	case len(config.Components) > maxComponents:
-		p.add(field, "has %d entries, at most %d are allowed", len(config.Components), maxComponents)
+		p.add(field, "has %d entries, but at most %d are allowed", len(config.Components), maxComponents)
 
 		return
 	}
@@ -95,7 +95,7 @@ func (p *problems) component(field string, component *spec.Component, seen map[s
 // may be secret.
 func (p *problems) entries(field string, entries []*spec.Entry) {
 	if len(entries) > maxEntries {
-		p.add(field, "has %d entries, at most %d are allowed", len(entries), maxEntries)
+		p.add(field, "has %d entries, but at most %d are allowed", len(entries), maxEntries)
 
 		return
 	}

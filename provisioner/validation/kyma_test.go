@@ -56,7 +56,7 @@ func TestKyma(t *testing.T) {
 			change: func(config *spec.Kyma) {
 				config.Components = make([]*spec.Component, 201)
 			},
-			want: "kymaConfig.components has 201 entries, at most 200 are allowed",
+			want: "kymaConfig.components has 201 entries, but at most 200 are allowed",
 		},
 		"NoAgent": {
 			reason: "The runtime agent is required.",
@@ -113,7 +113,7 @@ func TestKyma(t *testing.T) {
 		"TooManyEntries": {
 			reason: "Too many entries are one problem; they are not validated.",
 			change: func(config *spec.Kyma) { config.Configuration = make([]*spec.Entry, 501) },
-			want:   "kymaConfig.configuration has 501 entries, at most 500 are allowed",
+			want:   "kymaConfig.configuration has 501 entries, but at most 500 are allowed",
 		},
 	}
 

@@ -62,7 +62,7 @@ func (p *problems) count(field string, count, least int) {
 }
 
 // enoughMachines rejects a maximum below the number of zones, because Gardener puts at least one machine into each zone. It
-// ignores a maximum of 0, which the method count rejects.
+// ignores a maximum of 0, which count rejects.
 func (p *problems) enoughMachines(at string, maximum, zones int) {
 	p.addIf(maximum > 0 && maximum < zones, at+"autoScalerMax", "must be at least the number of zones, which is %d", zones)
 }
@@ -72,7 +72,7 @@ func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 	const field = "additionalWorkers"
 
 	if len(config.AdditionalWorkers) > maxPools {
-		p.add(field, "has %d entries, at most %d are allowed", len(config.AdditionalWorkers), maxPools)
+		p.add(field, "has %d entries, but at most %d are allowed", len(config.AdditionalWorkers), maxPools)
 
 		return
 	}
@@ -91,13 +91,13 @@ func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 	}
 }
 
-// poolName validates the name of an additional pool. others includes the first pool.
+// poolName validates the name of an additional pool. others contains the names of the pools before it, including the first pool.
 func (p *problems) poolName(field, name string, others []string) {
 	if reasons := validation.IsDNS1123Label(name); len(reasons) > 0 {
 		p.add(field, "%q is not a valid worker pool name: %s", name, reasons[0])
 	}
 
-	p.addIf(len(name) > maxPoolName, field, "has %d characters, at most %d are allowed", len(name), maxPoolName)
+	p.addIf(len(name) > maxPoolName, field, "has %d characters, but at most %d are allowed", len(name), maxPoolName)
 
 	p.addIf(slices.Contains(others, name), field, "repeats %q", name)
 }

@@ -42,7 +42,7 @@ func TestProvisionPools(t *testing.T) {
 		"NameLength": {
 			reason: "Gardener limits the length.",
 			change: func(_ *spec.Cluster, pool *spec.WorkerPool) { pool.Name = "a123456789012345" },
-			want:   "additionalWorkers[0].name has 16 characters, at most 15 are allowed",
+			want:   "additionalWorkers[0].name has 16 characters, but at most 15 are allowed",
 		},
 		"NameOfTheFirst": {
 			reason: "The name of the first pool is reserved.",
@@ -83,7 +83,7 @@ func TestProvisionPools(t *testing.T) {
 			change: func(config *spec.Cluster, _ *spec.WorkerPool) {
 				config.AdditionalWorkers = slices.Repeat(config.AdditionalWorkers, 51)
 			},
-			want: "additionalWorkers has 51 entries, at most 50 are allowed",
+			want: "additionalWorkers has 51 entries, but at most 50 are allowed",
 		},
 	}
 

@@ -46,7 +46,7 @@ func (p *problems) add(field, format string, args ...any) {
 	}
 }
 
-// shortened returns the arguments of a format with long quoted texts shortened. Clients choose quoted texts.
+// shortened returns the arguments of a format string, with long texts for %q shortened, because clients choose these texts.
 func shortened(format string, args []any) []any {
 	args = slices.Clone(args)
 

@@ -16,7 +16,7 @@ const (
 	openstack = "openstack"
 )
 
-// The limits that Azure sets for the idle timeout of a NAT gateway, in minutes.
+// Azure's limits for the idle timeout of a NAT gateway, in minutes.
 const (
 	minIdleTimeout = 4
 	maxIdleTimeout = 120
@@ -155,7 +155,7 @@ func (p *problems) azure(config *spec.Azure, workers addresses) (addresses, []st
 	return network, slices.Concat(config.Zones, names)
 }
 
-// idleTimeout validates the idle timeout of the NAT gateway. Nil means the default of Azure.
+// idleTimeout validates the idle timeout of the NAT gateway. Nil means Azure's default.
 func (p *problems) idleTimeout(minutes *int) {
 	p.addIf(minutes != nil && (*minutes < minIdleTimeout || *minutes > maxIdleTimeout),
 		"azureConfig.idleConnectionTimeoutMinutes", "must be between %d and %d", minIdleTimeout, maxIdleTimeout)

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// Rules are the rules that depend on the installation.
+// Rules contains the settings of the installation that some rules depend on.
 type Rules struct {
 	// Project is the name of the Gardener project. The names of project and Shoot together have at most 21 characters.
 	Project string
@@ -57,7 +57,7 @@ func (p *problems) text(field, value string) {
 // valid.
 func (p *problems) administrators(field string, names []string) {
 	if len(names) > bounds.Administrators {
-		p.add(field, "has %d entries, at most %d are allowed", len(names), bounds.Administrators)
+		p.add(field, "has %d entries, but at most %d are allowed", len(names), bounds.Administrators)
 
 		return
 	}

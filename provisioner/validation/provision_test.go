@@ -58,7 +58,7 @@ func TestProvision(t *testing.T) {
 		"AdministratorsCount": {
 			reason: "Too many administrators are one problem; they are not validated.",
 			change: func(input *spec.Runtime) { input.ClusterConfig.Administrators = make([]string, 101) },
-			want:   "clusterConfig.administrators has 101 entries, at most 100 are allowed",
+			want:   "clusterConfig.administrators has 101 entries, but at most 100 are allowed",
 		},
 		"Kyma": {
 			reason: "The order of Kyma is validated too.",

@@ -36,7 +36,7 @@ func ClientData(data *string) error {
 	return found.err()
 }
 
-// size checks a value and the values in it.
+// size checks a value and all values that it contains.
 func (p *problems) size(field string, value reflect.Value) {
 	switch value.Kind() { //nolint:exhaustive // the other kinds have a fixed size
 	case reflect.Pointer, reflect.Interface:
@@ -54,7 +54,7 @@ func (p *problems) size(field string, value reflect.Value) {
 		}
 
 		length := utf8.RuneCountInString(value.String())
-		p.addIf(length > limit, field, "has %d characters, at most %d are allowed", length, limit)
+		p.addIf(length > limit, field, "has %d characters, but at most %d are allowed", length, limit)
 	case reflect.Slice:
 		limit := maxEntries
 		if strings.HasSuffix(strings.ToLower(field), "zones") {
@@ -62,7 +62,7 @@ func (p *problems) size(field string, value reflect.Value) {
 		}
 
 		if value.Len() > limit {
-			p.add(field, "has %d entries, at most %d are allowed", value.Len(), limit)
+			p.add(field, "has %d entries, but at most %d are allowed", value.Len(), limit)
 
 			return
 		}
@@ -82,7 +82,7 @@ func (p *problems) size(field string, value reflect.Value) {
 // sizeOfLabels checks the number and the values of labels. Package bounds limits their names.
 func (p *problems) sizeOfLabels(field string, labels reflect.Value) {
 	if labels.Len() > maxLabels {
-		p.add(field, "has %d fields, at most %d are allowed", labels.Len(), maxLabels)
+		p.add(field, "has %d fields, but at most %d are allowed", labels.Len(), maxLabels)
 
 		return
 	}
@@ -92,7 +92,7 @@ func (p *problems) sizeOfLabels(field string, labels reflect.Value) {
 	}
 }
 
-// nameOf returns the name of a field in the API. Fields of upgrades have the same names in Go, except for the first letter.
+// nameOf returns the API name of a field. Fields of upgrades have the same names in Go, except for the first letter.
 func nameOf(field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 

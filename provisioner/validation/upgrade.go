@@ -75,7 +75,8 @@ func UpgradeCluster(present spec.ClusterConfig, version string) (spec.ClusterCon
 	return present, found.err()
 }
 
-// noEmptyTexts rejects an empty string in four fields. It is ambiguous: the client may want to keep the value or to remove it.
+// noEmptyTexts rejects an empty string in four fields, because it is ambiguous: the client may want to keep the value or to
+// remove it.
 func (p *problems) noEmptyTexts(upgrade *spec.ClusterUpgrade) {
 	for _, text := range []struct {
 		field string
@@ -147,7 +148,7 @@ func (p *problems) noDowngrade(present, wanted string) {
 
 	to, err := semver.NewVersion(wanted)
 	if err != nil {
-		return // the rule version has already reported the problem
+		return // version has already reported the problem
 	}
 
 	switch {

@@ -21,7 +21,7 @@ type Store struct {
 	clock clock.PassiveClock
 }
 
-// Open migrates the tables and returns the store. The table of instances must exist.
+// Open migrates the tables and returns the store. The instances table must exist.
 func Open(ctx context.Context, db *storage.DB, clock clock.PassiveClock) (*Store, error) {
 	if err := db.Migrate(ctx, "accounts", migrations, "migrations"); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (r claimRow) claim() accountpool.Claim {
 
 const claimColumns = `tenant, account_type, eu_access, account, releasing`
 
-// useRow is a row of account_uses, with the account of its claim.
+// useRow is a row of account_uses. If the account is not shared, Account is that of the claim with the same key.
 type useRow struct {
 	ID       string `db:"id"`
 	Tenant   string `db:"tenant"`
@@ -70,7 +70,7 @@ func (r useRow) use() accountpool.Use {
 	}
 }
 
-// selectUses reads uses together with the accounts of their claims.
+// selectUses selects the columns of useRow.
 const selectUses = `SELECT uses.id, uses.tenant, uses.account_type, uses.eu_access, uses.shared,
 	CASE WHEN uses.shared THEN uses.account ELSE COALESCE(claims.account, '') END AS account
 	FROM account_uses uses LEFT JOIN account_claims claims

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// archiveLength is the maximum number of records of an archive file.
+	// archiveLength is the maximum number of records in an archive file.
 	archiveLength = 5000
-	// archiveMode lets only the owner read a file, because it contains names and addresses of users.
+	// archiveMode lets only the owner read a file, because it contains users' names and IP addresses.
 	archiveMode = 0o600
 	folderMode  = 0o700
 )
@@ -27,19 +27,19 @@ var ErrBroken = errors.New("the audit log was changed in the database; nothing i
 // Archive writes segments of the chain to files before retention removes their entries and operations. Each file continues the chain of
 // the previous one.
 type Archive struct {
-	// Dir is the folder of the files. It is created if needed.
+	// Dir is the folder for the files. It is created if needed.
 	Dir string
-	// Service is the name of the service in the names and headers of the files.
+	// Service is the service's name, which is part of the file names and headers.
 	Service string
-	// Chainer decides which replica archives: the one that adds the records.
+	// Chainer determines which replica archives: the one that adds the records.
 	Chainer *Chainer
 }
 
 // ArchiveTo makes Remove and RemoveOperations archive rows before they remove them. Call it before the background work starts.
 func (s *Store) ArchiveTo(archive Archive) { s.archive = &archive }
 
-// archiveDue archives the chain up to the last record of those rows of the source that the query selects. The argument of the query is the
-// current time. archiveDue returns the number of the last archived record. Rows up to this record may be removed.
+// archiveDue archives the chain up to the last record whose row the query selects. The query returns row IDs of the source, and its
+// argument is the current time. archiveDue returns the number of the last archived record. Rows up to this record may be removed.
 func (s *Store) archiveDue(ctx context.Context, source, query string, now time.Time) (int64, error) {
 	due, err := storage.Get[int64](ctx, s.db.Reader(), `SELECT COALESCE(MAX(number), 0) FROM audit_chain
 		WHERE source = '`+source+`' AND id IN (`+query+`)`, storage.At(now))
@@ -68,8 +68,8 @@ func (s *Store) archived(ctx context.Context) (chain.Head, error) {
 	return chain.Head{Number: last.Number, Hash: last.Hash}, failure.While(err, "reading the last archived record")
 }
 
-// archiveSegment verifies the records that follow after, up to number to, writes them to a file, and stores the last one as archived. It
-// replaces a file of the same name that a crash left behind.
+// archiveSegment writes the records that follow after, up to and including the number to, to a file. It verifies them, and stores the
+// last one as archived. It replaces a file of the same name that a crash left behind.
 func (s *Store) archiveSegment(ctx context.Context, after chain.Head, to int64, now time.Time) (err error) {
 	if err := os.MkdirAll(s.archive.Dir, folderMode); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (s *Store) archiveSegment(ctx context.Context, after chain.Head, to int64, 
 	return err
 }
 
-// writeSegment writes and verifies the records that follow after, up to number to.
+// writeSegment writes and verifies the records that follow after, up to and including the number to.
 func (s *Store) writeSegment(ctx context.Context, file *os.File, after chain.Head, to int64, now time.Time) error {
 	verifier := chain.NewVerifier(chain.Options{Now: now, After: after})
 

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// archived verifies the files of an archive and returns their names.
+// archived verifies the files in an archive folder, and returns their names and the report.
 func archived(t *testing.T, dir string) ([]string, chain.Report) {
 	t.Helper()
 

@@ -14,13 +14,13 @@ const (
 	maxText = 1024
 	// maxReason is the maximum length of the reason that an operator gives, in bytes.
 	maxReason = 2048
-	// maxValue is the maximum size of a changed field as JSON, in bytes. maxFields is the maximum for all fields before the change
-	// together, and likewise for those after it. A hundred administrators fit, unless their names are unusually long.
+	// maxValue is the maximum size of a changed field as JSON, in bytes. maxFields is the maximum total size of the fields in
+	// Before, and also of those in After. A list of a hundred administrators fits, unless their names are unusually long.
 	maxValue  = 32 << 10
 	maxFields = 48 << 10
 	// ellipsis marks a text that was cut.
 	ellipsis = "…"
-	// omitted replaces a value that exceeds the limit. encodedOmitted is its JSON.
+	// omitted replaces a value that exceeds the limit. encodedOmitted is the same text in JSON.
 	omitted        = "(too large for the audit log)"
 	encodedOmitted = `"` + omitted + `"`
 )
@@ -41,8 +41,8 @@ func (e Entry) bounded() Entry {
 	return e
 }
 
-// boundedFields replaces values that exceed maxValue. In the order of the names, it also replaces each value with which the fields would
-// exceed maxFields.
+// boundedFields replaces values that exceed maxValue. It adds the fields in the order of their names, and also replaces each value that
+// would make the total size exceed maxFields.
 func boundedFields(fields Fields) Fields {
 	if len(fields) == 0 {
 		return fields
@@ -72,7 +72,7 @@ func boundedFields(fields Fields) Fields {
 	return bounded
 }
 
-// cut returns at most limit bytes of a text. It marks a text that it shortens.
+// cut truncates a text to at most limit bytes. A truncated text ends with an ellipsis.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

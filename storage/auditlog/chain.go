@@ -25,27 +25,29 @@ const (
 	chainInterval = 2 * time.Second
 	// chainLease is the duration of the lease. The replica renews it when half of it has passed.
 	chainLease = 10 * time.Second
-	// chainBatch is the number of records that a transaction adds. chainPause follows each full batch, so that requests are not delayed.
+	// chainBatch is the maximum number of records that a transaction adds. chainPause is the pause after each full batch, so that
+	// requests are not delayed.
 	chainBatch = 250
 	chainPause = 20 * time.Millisecond
-	// chainPage is the number of rows of a table that a query examines.
+	// chainPage is the maximum number of table rows that a query examines.
 	chainPage = 1000
-	// Nearly every row commits within usualDelay of its time, and every row within longestDelay. Each pass therefore examines again the
-	// rows of the last usualDelay before the newest chained row. Every wideEvery, and after a replica has taken the lease, a pass goes
-	// back by longestDelay instead.
+	// Nearly every row commits within usualDelay of its time, and every row within longestDelay. Therefore, each call of Pass examines
+	// the rows of the last usualDelay before the newest chained row again. Every wideEvery, and after a replica has taken the lease,
+	// it goes back by longestDelay instead.
 	usualDelay   = 10 * time.Second
 	longestDelay = 3 * time.Minute
 	wideEvery    = time.Minute
-	// longestYield is how long the chain may lag because requests are waiting.
+	// longestYield is how long the chain may lag behind while requests have priority.
 	longestYield = time.Minute
-	// rechecked is the number of newest records whose rows a replica checks for a concurrent erasure after it has taken the lease.
+	// After a replica has taken the lease, it checks the rows of the newest records for a concurrent erasure. rechecked is the
+	// number of these records.
 	rechecked = 10_000
 )
 
 // errLeaseLost reports that another replica has added records since this one read the head.
 var errLeaseLost = errors.New("another replica adds records to the chain of the audit log")
 
-// errYielded reports that a pass has ended early, because requests are waiting.
+// errYielded reports that Pass ended early because requests are waiting.
 var errYielded = errors.New("requests are waiting")
 
 // chainHead is the row of audit_chain_head.
@@ -58,7 +60,7 @@ type chainHead struct {
 	OperationsAt storage.Time `db:"operations_at"`
 }
 
-// newest returns the newest time of a chained row of the source.
+// newest returns the field for the newest time of the source's chained rows.
 func (h *chainHead) newest(source string) *storage.Time {
 	if source == chain.SourceOperation {
 		return &h.OperationsAt
@@ -67,7 +69,7 @@ func (h *chainHead) newest(source string) *storage.Time {
 	return &h.EntriesAt
 }
 
-// add makes a record of the row and makes this record the head. The returned record does not contain the row.
+// add creates a record for the row and makes it the head of the chain. The returned record does not contain the row.
 func (h *chainHead) add(row chainRow, now time.Time) chain.Record {
 	record := chain.Record{
 		Number: h.Number + 1, ChainedAt: chain.TimeText(storage.At(now).Time), Source: row.source, ID: row.ID,
@@ -93,29 +95,30 @@ type ChainOptions struct {
 	Log   logrus.FieldLogger
 	// Metrics registers the metrics. A registry can serve only one Chainer.
 	Metrics prometheus.Registerer
-	// Busy reports whether requests are waiting for a processor of this replica. While they are, no records are added, for at most a
-	// minute. Busy must not block. It may be nil.
+	// Busy reports whether requests are waiting for a processor of this replica. In that case, adding records is postponed, by at
+	// most a minute. Busy must not block. If it is nil, adding records is never postponed.
 	Busy func() bool
 }
 
-// Chainer adds the committed rows of the audit log to its hash chain, see package chain. Of all replicas, the one with the lease
-// does this. The lease only saves work; correctness does not depend on it, because each transaction compares the head.
+// Chainer adds the committed rows of the audit log to its hash chain, see package chain. Only the replica with the lease does
+// this. The lease only saves work; correctness does not depend on it, because each transaction compares the head.
 type Chainer struct {
 	ChainOptions
 
 	store *Store
 	owner string
-	// wideAt is when the next pass goes back by longestDelay. recheckFrom is the first record whose row that pass checks for an erasure.
+	// wideAt is the time from which the next call of Pass goes back by longestDelay. That call also checks the rows of the records after
+	// recheckFrom for an erasure.
 	wideAt      time.Time
 	recheckFrom int64
 	lag         prometheus.Gauge
-	// leased is true if this replica had the lease at the end of the last pass.
+	// leased is true if this replica had the lease at the end of the last call of Pass.
 	leased atomic.Bool
-	// caughtUp is when a pass last found no row without a record.
+	// caughtUp is when Pass last found no row without a record.
 	caughtUp time.Time
 }
 
-// Chain registers the metrics and returns a chainer. The service runs its Part.
+// Chain registers the metrics and returns a Chainer. The service must run its Part.
 func (s *Store) Chain(options ChainOptions) *Chainer {
 	chainer := &Chainer{
 		ChainOptions: options, store: s, owner: uuid.NewString(), caughtUp: options.Clock.Now(),
@@ -129,13 +132,13 @@ func (s *Store) Chain(options ChainOptions) *Chainer {
 	return chainer
 }
 
-// Part returns the background part, which runs a pass every two seconds.
+// Part returns a lifecycle.Part that calls Pass every chainInterval.
 func (c *Chainer) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "audit chain", Every: chainInterval, Work: c.Pass, Clock: c.Clock, Log: c.Log}.Part()
 }
 
-// Pass adds a record for each row that has none, if this replica has the lease or can take it. It returns the first error; the next pass
-// continues.
+// Pass adds a record for each row that has none, if this replica has the lease or can take it. It returns the first error. The next call
+// continues with the remaining rows.
 func (c *Chainer) Pass(ctx context.Context) error {
 	holds, err := c.pass(ctx)
 	c.leased.Store(holds && (err == nil || errors.Is(err, errYielded)))
@@ -158,8 +161,8 @@ func (c *Chainer) Pass(ctx context.Context) error {
 	return nil
 }
 
-// holdsLease reports whether this replica had the lease at the end of the last pass. Other background work on the chain relies on the
-// same lease. Two replicas may briefly do that work at the same time, and it must tolerate this.
+// holdsLease reports whether this replica had the lease at the end of the last call of Pass. Other background work on the chain
+// relies on the same lease, and must tolerate that two replicas briefly do the work at the same time.
 func (c *Chainer) holdsLease() bool { return c.leased.Load() }
 
 func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
@@ -209,7 +212,7 @@ func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
 	}
 }
 
-// yields reports whether the pass must pause because requests are waiting.
+// yields reports whether adding records must be postponed because requests are waiting.
 func (c *Chainer) yields() bool {
 	return c.Busy != nil && c.Busy() && c.Clock.Since(c.caughtUp) < longestYield
 }
@@ -244,7 +247,7 @@ func (c *Chainer) lease(ctx context.Context) (chainHead, bool, error) {
 	return head, true, nil
 }
 
-// scan finds those rows of a source that have no record, in the order of their times.
+// scan finds the rows of a source that have no record, in the order of their times.
 type scan struct {
 	source string
 	after  position
@@ -262,7 +265,7 @@ func newScan(source string, head chainHead, delay time.Duration) *scan {
 	return scan
 }
 
-// fill reads rows until a whole batch is found or the table ends.
+// fill reads rows until s.found contains a full batch or the table ends.
 func (s *scan) fill(ctx context.Context, tx storage.Tx) error {
 	for len(s.found) < chainBatch && !s.ended {
 		rows, last, more, err := unchained(ctx, tx, s.source, s.after, chainPage)
@@ -276,7 +279,7 @@ func (s *scan) fill(ctx context.Context, tx storage.Tx) error {
 	return nil
 }
 
-// next returns the oldest rows without a record from all scans, about chainBatch of them.
+// next returns the oldest rows without a record from all scans. It returns about chainBatch rows.
 func (c *Chainer) next(ctx context.Context, scans []*scan) ([]rowKey, error) {
 	var batch []rowKey
 
@@ -389,7 +392,7 @@ func insertRecords(ctx context.Context, tx storage.Tx, records []chain.Record) e
 	return nil
 }
 
-// timeArgument converts a time in the form of chain.TimeText to the value of a column.
+// timeArgument converts the result of chain.TimeText to an argument for a column. An empty text becomes NULL.
 func timeArgument(text string) any {
 	if text == "" {
 		return nil

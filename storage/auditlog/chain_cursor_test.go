@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// TestHostileChainCursors reads pages with cursors that clients invented. They select rows or are invalid, but never fail in the database.
+// TestHostileChainCursors reads pages with cursors that clients invented. Such a cursor must select rows or be invalid, but must not cause
+// a database error.
 func TestHostileChainCursors(t *testing.T) {
 	onEach(t, 0, func(b fixture) {
 		b.fillChain()

@@ -22,14 +22,15 @@ type ChainPage struct {
 	Unchained []chain.Unchained
 	// Head is the head of the chain when the page was read.
 	Head chain.Head
-	// Next selects the next page. It is empty on the last page.
+	// Next is the cursor of the next page. It is empty on the last page.
 	Next string
 }
 
-// pageBytes limits the size of the entries on a page of the chain. An entry that exceeds the limit has a page of its own.
+// pageBytes limits the size of the entries on a page of the chain. An entry that exceeds the limit is returned on a separate
+// page.
 const pageBytes = 4 << 20
 
-// chainedRow is a record with its row.
+// chainedRow is a record of the chain with the row that it covers. Present is false if the row was removed.
 type chainedRow struct {
 	chainRow
 
@@ -110,15 +111,15 @@ func (s *Store) ChainPage(ctx context.Context, cursor string, limit int) (ChainP
 	return page, nil
 }
 
-// ChainHead returns the head of the chain.
+// ChainHead returns the number and hash of the last record.
 func (s *Store) ChainHead(ctx context.Context) (chain.Head, error) {
 	head, err := storage.Get[chainHead](ctx, s.db.Reader(), `SELECT number, hash FROM audit_chain_head WHERE id = 1`)
 
 	return chain.Head{Number: head.Number, Hash: head.Hash}, failure.While(err, "reading the head of the chain")
 }
 
-// ChainRecords returns at most limit records after a number, with their rows. It returns fewer if their entries are large. It reads them in
-// small groups, because entries of earlier releases can be large.
+// ChainRecords returns at most limit records whose numbers are greater than after, with their rows. It returns fewer if their entries are
+// large. It reads them in small groups, because entries of earlier releases can be large.
 func (s *Store) ChainRecords(ctx context.Context, after int64, limit int) ([]chain.Record, error) {
 	records, size := []chain.Record{}, 0
 
@@ -149,7 +150,7 @@ func (s *Store) ChainRecords(ctx context.Context, after int64, limit int) ([]cha
 	return records, nil
 }
 
-// chainGroup returns at most limit records after a number, with their rows.
+// chainGroup returns at most limit records whose numbers are greater than after, with their rows. It does not limit their size.
 func (s *Store) chainGroup(ctx context.Context, after int64, limit int) ([]chain.Record, error) {
 	rows, err := storage.Select[chainedRow](ctx, s.db.Reader(), `SELECT c.number, c.chained_at, c.source, c.id,
 			c.keep_until AS record_keep_until, c.salt, c.personal, c.content, c.hash,
@@ -180,15 +181,15 @@ func chainCursor(source string, after position) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(source + "\n" + after.at + "\n" + after.id))
 }
 
-// isChainTime reports whether the text is a time in UTC, as in cursors of the service. PostgreSQL supports neither the year 0 of Go nor all
-// of its offsets.
+// isChainTime reports whether the text is a time in UTC, as in the cursors that the service returns. PostgreSQL supports neither Go's year
+// 0 nor all of Go's offsets.
 func isChainTime(text string) bool {
 	at, err := time.Parse(time.RFC3339Nano, text)
 
 	return err == nil && at.Year() > 0 && at.Location() == time.UTC
 }
 
-// parseChainCursor decodes a cursor. An empty source selects the records after the number in the ID.
+// parseChainCursor decodes a cursor. An empty source selects the records after the number in after.id.
 func parseChainCursor(cursor string) (source string, after position, err error) {
 	if cursor == "" {
 		return "", position{id: "0"}, nil

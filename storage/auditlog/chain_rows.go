@@ -31,7 +31,7 @@ func (t *timeText) Scan(source any) error {
 	return nil
 }
 
-// coveredColumns lists, for each source of the chain, the expressions for the columns of chainRow, with the alias t for the table.
+// coveredColumns lists, for each source of the chain, the expressions for the columns of chainRow, with t as the table's alias.
 func coveredColumns(source string) string {
 	if source == chain.SourceOperation {
 		return `t.id AS id, t.created_at AS at, t.kind AS action, t.instance_id AS instance_id, '' AS operation_id,
@@ -44,7 +44,7 @@ func coveredColumns(source string) string {
 		t.ordered_by AS ordered_by, t.entry AS entry, t.erased_by AS erased_by`
 }
 
-// chainTable returns the table of a source and its time column.
+// chainTable returns the table of a source and the table's time column.
 func chainTable(source string) (table, at string) {
 	if source == chain.SourceOperation {
 		return "operations", "created_at"
@@ -79,7 +79,8 @@ func (r chainRow) row() *chain.Row {
 	}
 }
 
-// chainGroup is the number of rows whose contents are in memory at the same time. Entries of earlier releases can have megabytes.
+// chainGroup is the number of rows whose contents are read into memory at the same time. Entries of earlier releases can be
+// several megabytes long.
 const chainGroup = 25
 
 // position is the sort key of a row in its table. The zero value precedes all rows.
@@ -128,7 +129,7 @@ func unchained(ctx context.Context, tx storage.Tx, source string, after position
 	return rows, last, len(page) == limit, nil
 }
 
-// contents returns the rows with these keys, in the order of the keys. It omits rows that do not exist.
+// contents returns the rows with the given keys, in the order of the keys. It omits rows that do not exist.
 func contents(ctx context.Context, tx storage.Tx, keys []rowKey) ([]chainRow, error) {
 	found := map[string]chainRow{}
 
@@ -169,7 +170,8 @@ func contents(ctx context.Context, tx storage.Tx, keys []rowKey) ([]chainRow, er
 	return all, nil
 }
 
-// restored returns the keys of the operations without a record that were inserted by the restores and adoptions among the entries.
+// restored returns the keys of operations that have no record, and that belong to an instance which one of the given entries
+// restored or adopted.
 func restored(ctx context.Context, tx storage.Tx, entries []string) ([]rowKey, error) {
 	ids, err := storage.Select[string](ctx, tx, `SELECT operations.id FROM operations
 		WHERE operations.instance_id IN (

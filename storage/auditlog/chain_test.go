@@ -17,12 +17,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// chainer returns a chainer of one replica, with the clock.
+// chainer returns the Chainer of a new replica with the given clock.
 func (b fixture) chainer(clock *clocktesting.FakeClock) *auditlog.Chainer {
 	return b.entries.Chain(auditlog.ChainOptions{Clock: clock, Log: logging.Discard(), Metrics: prometheus.NewRegistry()})
 }
 
-// pass runs a pass of the chainer.
+// pass calls Pass of the chainer, which must succeed.
 func (b fixture) pass(chainer *auditlog.Chainer) {
 	b.Helper()
 
@@ -31,7 +31,7 @@ func (b fixture) pass(chainer *auditlog.Chainer) {
 	}
 }
 
-// verify reads all pages of the chain and verifies them as of a time.
+// verify reads all pages of the chain, and verifies them as if the current time were now.
 func (b fixture) verify(now time.Time, sinceHead string) chain.Report {
 	b.Helper()
 
@@ -57,7 +57,7 @@ func (b fixture) verify(now time.Time, sinceHead string) chain.Report {
 	}
 }
 
-// exec executes a statement with the rights of the owner of the tables.
+// exec executes a statement with the rights of the tables' owner.
 func (b fixture) exec(statement string) {
 	b.Helper()
 
@@ -120,7 +120,7 @@ func (b fixture) fillChain() (now time.Time) {
 	return clock.Now()
 }
 
-// eraseRows empties an entry and an operation.
+// eraseRows erases an entry and an operation.
 func (b fixture) eraseRows(entry, operation, erasure string) {
 	b.Helper()
 
@@ -157,7 +157,8 @@ func TestChainCoversEntriesAndOperationsAndSurvivesErasures(t *testing.T) {
 	})
 }
 
-// TestTampering changes each column and the order of rows as the owner of the tables. The verification must name the row.
+// TestTampering changes each column, and the order of rows, with the rights of the tables' owner. The verification must name the
+// row.
 func TestTampering(t *testing.T) {
 	const swap = `UPDATE audit_chain SET number = CASE number WHEN 103 THEN 4 ELSE 3 END WHERE number IN (103, 104)`
 
@@ -249,7 +250,7 @@ func TestTampering(t *testing.T) {
 	})
 }
 
-// TestTruncationIsDetectedByTheAnchor removes the last rows with their records and resets the head, as an owner of the database can.
+// TestTruncationIsDetectedByTheAnchor removes the last rows with their records and resets the head, as the database's owner can.
 func TestTruncationIsDetectedByTheAnchor(t *testing.T) {
 	onEach(t, 0, func(b fixture) {
 		now := b.fillChain()
@@ -326,7 +327,8 @@ func TestChainYieldsToRequests(t *testing.T) {
 	})
 }
 
-// TestYieldingDelaysTheWidePass checks that a pass which yields does not replace the wide pass, which finds rows with older times.
+// TestYieldingDelaysTheWidePass checks that a call of Pass that yields to requests does not count as the call that goes back by
+// longestDelay, which finds rows with older times.
 func TestYieldingDelaysTheWidePass(t *testing.T) {
 	onEach(t, 0, func(b fixture) {
 		busy := false
@@ -344,7 +346,7 @@ func TestYieldingDelaysTheWidePass(t *testing.T) {
 
 		busy = true
 
-		clock.Step(10 * time.Second) // the wide pass is due
+		clock.Step(10 * time.Second) // going back by longestDelay is due
 		b.pass(chainer)
 
 		busy = false
@@ -358,7 +360,8 @@ func TestYieldingDelaysTheWidePass(t *testing.T) {
 	})
 }
 
-// TestReplicasShareTheChain lets two replicas chain the same rows. The second takes over when the lease of the first has expired.
+// TestReplicasShareTheChain runs two replicas that chain the same rows. The second one takes over when the lease of the first one
+// has expired.
 func TestReplicasShareTheChain(t *testing.T) {
 	onEach(t, 0, func(b fixture) {
 		clock := clocktesting.NewFakeClock(began.Add(time.Hour))
@@ -406,8 +409,8 @@ func TestLateCommitsAreChained(t *testing.T) {
 	})
 }
 
-// TestRestoredOperationsAreChained inserts operations with old times, as a restore of lost rows does. They are chained
-// only if the entry of the restore accounts for them.
+// TestRestoredOperationsAreChained inserts operations with old times, as a restore of lost rows does. They are chained only if
+// the audit log contains an entry for the restore.
 func TestRestoredOperationsAreChained(t *testing.T) {
 	onEach(t, 0, func(b fixture) {
 		clock := clocktesting.NewFakeClock(began.Add(10 * time.Hour))

@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit/chain"
 )
 
-// FuzzChainCursor decodes arbitrary cursors of clients. A valid one keeps its meaning when it is encoded again.
+// FuzzChainCursor decodes arbitrary cursors from clients. A valid cursor must keep its meaning when it is encoded again.
 func FuzzChainCursor(f *testing.F) {
 	encoded := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 

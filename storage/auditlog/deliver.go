@@ -23,7 +23,7 @@ const (
 	deliveryBatch = 100
 )
 
-// Collector receives records, see package delivery.
+// Collector receives the records of the chain. Package delivery implements it.
 type Collector interface {
 	Send(ctx context.Context, records []chain.Record) error
 }
@@ -32,7 +32,7 @@ type Collector interface {
 type DeliveryOptions struct {
 	// Collector is nil if delivery is disabled.
 	Collector Collector
-	// Chainer decides which replica delivers: the one that adds the records.
+	// Chainer determines which replica delivers: the one that adds the records.
 	Chainer *Chainer
 	Clock   clock.WithTicker
 	Log     logrus.FieldLogger
@@ -53,7 +53,7 @@ type Delivery struct {
 	failed  prometheus.Counter
 }
 
-// Delivery registers the metrics and returns a delivery. The service runs its Part.
+// Delivery registers the metrics and returns a Delivery. The service must run its Part.
 func (s *Store) Delivery(options DeliveryOptions) *Delivery {
 	delivery := &Delivery{
 		DeliveryOptions: options, store: s,
@@ -71,7 +71,7 @@ func (s *Store) Delivery(options DeliveryOptions) *Delivery {
 	return delivery
 }
 
-// Part returns the background part. Without a collector it does nothing.
+// Part returns a lifecycle.Part that runs Deliver periodically. It does nothing if there is no collector.
 func (d *Delivery) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "audit delivery", Every: deliveryInterval, Work: d.Deliver, Clock: d.Clock, Log: d.Log}.Part()
 }
@@ -134,7 +134,7 @@ func (d *Delivery) deliverAll(ctx context.Context) error {
 	return nil
 }
 
-// observe sets the metric for the lag to the age of the record.
+// observe sets the lag metric to the age of the record.
 func (d *Delivery) observe(oldest chain.Record) {
 	if at, err := time.Parse(time.RFC3339Nano, oldest.ChainedAt); err == nil {
 		d.lag.Set(max(d.Clock.Since(at).Seconds(), 0))

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Actions other than the kinds of operations. The action of an accepted operation is its kind. Actions are stored and part of
-// the API.
+// The actions of entries. The action of an accepted operation is the operation's kind, and not in this list. Actions are stored
+// and part of the API.
 const (
 	// ActionAdopt takes over a runtime or an instance from Kyma Provisioner or Kyma Environment Broker.
 	ActionAdopt = "adopt"
@@ -28,13 +28,13 @@ const (
 	// ActionCredentials is a response with the credentials of a binding.
 	ActionCredentials = "credentials"
 	ActionExpire      = "expire"
-	// ActionCleanup starts a cleanup of a leftover. ActionConfirm ends a leftover without one.
+	// ActionCleanup starts the cleanup of a leftover. ActionConfirm removes a leftover from the list without a cleanup.
 	ActionCleanup = "cleanup"
 	ActionConfirm = "confirm"
-	// ActionOrchestrate records a request for an orchestration. ActionCancel and ActionRetry can refer to an orchestration, too: their
-	// operation ID is then the ID of the orchestration.
+	// ActionOrchestrate records a request for an orchestration. ActionCancel and ActionRetry can also refer to an orchestration. The
+	// operation ID of the entry is then the ID of the orchestration.
 	ActionOrchestrate = "orchestrate"
-	// ActionPlan stores the plan of an orchestration. ActionApply starts it.
+	// ActionPlan stores the plan of an orchestration. ActionApply starts the planned orchestration.
 	ActionPlan  = "plan"
 	ActionApply = "apply"
 	// ActionPause and ActionResume stop and continue an orchestration.
@@ -44,7 +44,8 @@ const (
 	ActionRelease = "release"
 	// ActionRenew requests a renewal of the kubeconfigs that other systems have for a runtime.
 	ActionRenew = "renew"
-	// ActionErase is an erasure of the data of an account. With the status 200, it permits the database to empty entries.
+	// ActionErase is an erasure of an account's data. An entry with this action and the status 200 makes the database accept the
+	// erasure of other entries.
 	ActionErase = "erase"
 	// ActionGrant, ActionRevoke and ActionMove change the platforms of an instance.
 	ActionGrant  = "grant"
@@ -66,8 +67,8 @@ const (
 	ActionWebhook = "webhook"
 )
 
-// CodeOtherPlatform is the code of rejected requests for an instance that belongs to another platform. The response has another code
-// or none, so that it does not reveal the instance.
+// CodeOtherPlatform is the code of rejected requests for an instance that belongs to another platform. The code in the response is
+// different or missing, so that the response does not reveal the instance.
 const CodeOtherPlatform = "OtherPlatform"
 
 // Entry records an accepted change or a rejected request. Fields without a JSON name have separate columns.
@@ -81,9 +82,9 @@ type Entry struct {
 	OperationID string `json:"-"`
 	// Status is the HTTP status of the response.
 	Status int `json:"-"`
-	// Account is the ID of the account if neither InstanceID nor OperationID identifies it.
+	// Account is the ID of the account if neither InstanceID nor OperationID identifies the account.
 	Account string `json:"-"`
-	// ErasedBy is the ID of the entry of the erasure that emptied this entry, or empty. Only List sets it.
+	// ErasedBy is the entry ID of the erasure that removed this entry's data, or empty. Only List sets it.
 	ErasedBy string `json:"-"`
 
 	BindingID string `json:"bindingID,omitempty"`
@@ -136,7 +137,7 @@ func Difference(before, after Fields) (Fields, Fields) {
 	return before, after
 }
 
-// Encode returns the JSON of the fields that have no separate column, with the limits of bounded.
+// Encode returns the JSON of the fields that have no separate column, within the limits that bounded enforces.
 func (e Entry) Encode() (string, error) {
 	encoded, err := json.Marshal(e)
 	if err == nil && len(encoded) > maxText { // a shorter entry is within all limits

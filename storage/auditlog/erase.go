@@ -42,7 +42,7 @@ func (s *Store) Erasable(ctx context.Context, tx storage.Tx, account string, lim
 	return ids, failure.While(err, "finding audit log entries to erase")
 }
 
-// CountErasable counts the entries that an erasure of the account would empty.
+// CountErasable returns the number of entries whose data an erasure of the account would remove.
 func (s *Store) CountErasable(ctx context.Context, account string) (int, error) {
 	condition, args := erasable(account)
 
@@ -51,8 +51,8 @@ func (s *Store) CountErasable(ctx context.Context, account string) (int, error) 
 	return count, failure.While(err, "counting audit log entries to erase")
 }
 
-// Erase empties the entries in the caller's transaction: only their ID, time, action, status, account, instance, operation and retention
-// period stay. erasureID is the ID of the entry of the erasure, which the transaction must have inserted before.
+// Erase removes the data from the entries in the caller's transaction: only their ID, time, action, status, account, instance, operation
+// and retention period stay. erasureID is the ID of the erasure's entry, which the transaction must already have inserted.
 func (s *Store) Erase(ctx context.Context, tx storage.Tx, ids []string, erasureID string) error {
 	if len(ids) == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// finish ends an operation that accept has accepted.
+// finish ends an accepted operation at the given number of minutes after began.
 func (b fixture) finish(minute int, entry auditlog.Entry) {
 	b.Helper()
 
@@ -128,9 +128,10 @@ func TestErase(t *testing.T) {
 			}
 		}
 
-		// The database compares the retention with its own clock, by which all entries of this test are old.
+		// The database compares the end of the retention period with its own clock. According to this clock, all entries of this test
+		// are old.
 		if removed, err := b.entries.Remove(b.Context(), began.AddDate(2, 0, 0), 10); removed != 1 || err != nil {
-			b.Errorf("only the emptied entry may be removed after its retention: got %d, %v", removed, err)
+			b.Errorf("only the erased entry may be removed after its retention: got %d, %v", removed, err)
 		}
 	})
 }
@@ -199,7 +200,7 @@ func TestDatabasePermitsOnlyErasures(t *testing.T) {
 func TestErasureChangesNoOtherColumn(t *testing.T) {
 	erased := map[string]string{"audit": "entry", "operations": "audit"}
 	ids := map[string]string{"audit": "e03", "operations": "o01"}
-	// These columns and the retention period are part of the entry of an operation. The engine changes the other columns.
+	// These columns and the retention period are part of an operation's entry. The engine changes the other columns.
 	ofEntry := map[string][]string{"operations": {"id", "kind", "instance_id", "predecessor_id", "created_at", "tenant", "keep_until"}}
 
 	for _, keep := range []time.Duration{0, day} {
@@ -241,7 +242,7 @@ func TestErasureChangesNoOtherColumn(t *testing.T) {
 	}
 }
 
-// undone runs the statement in a transaction that it rolls back, and returns the error of the statement.
+// undone executes the statement in a transaction that it rolls back, and returns the statement's error.
 func (b fixture) undone(statement string) error {
 	var failed error
 

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Filter selects entries; empty fields select all.
+// Filter selects entries. Empty fields do not restrict the selection.
 type Filter struct {
 	InstanceID string
 	// OrderedBy selects entries by the Name of their Actor.
@@ -47,7 +47,7 @@ func sources() []source {
 	}
 }
 
-// row is an entry of either table.
+// row is an entry from one of the sources.
 type row struct {
 	ID          string       `db:"id"`
 	At          storage.Time `db:"at"`

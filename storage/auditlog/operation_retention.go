@@ -18,16 +18,16 @@ import (
 const (
 	// operationsBatch is how many operations are examined in one transaction.
 	operationsBatch = 50
-	// examineAgain is how long an operation stays before it is examined again, if it is still needed.
+	// examineAgain is the time until the next examination of an operation that is still needed.
 	examineAgain = 7 * 24 * time.Hour
 )
 
-// dueOperations selects the operations that are due to be examined, those that have been due longest first. Their timelines have been
-// removed. Its argument is the current time.
+// dueOperations selects the operations that are due for examination, starting with the one that has been due longest. Their timelines
+// have been removed. Its argument is the current time.
 const dueOperations = `FROM operations WHERE timeline_removed_at IS NOT NULL AND examine_at IS NOT NULL AND examine_at < ? ORDER BY examine_at `
 
-// OperationRetention returns the sweep that removes operations whose retention period is over, unless the service needs them, see
-// operations.Removal.
+// OperationRetention returns a storage.Retention that removes operations whose retention period is over. The removal determines
+// which of them the service still needs.
 func (s *Store) OperationRetention(removal operations.Removal, clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
 	return storage.Retention{
 		Name: "operation retention", Rows: "operations", Batch: operationsBatch, Clock: clock, Log: log,
@@ -38,11 +38,11 @@ func (s *Store) OperationRetention(removal operations.Removal, clock clock.WithT
 }
 
 // RemoveOperations examines at most limit operations whose retention period is over, and removes those that the service does not need.
-// The others are examined again later. It returns the numbers of examined and of removed operations. Concurrent replicas skip each
-// other's rows.
+// The others are examined again after examineAgain. It returns how many operations were examined and how many were removed. Concurrent
+// replicas skip each other's rows.
 //
-// An operation is removed only if the chain has a record with the same retention period. Like Remove, after ArchiveTo it archives records
-// first, and works only on the replica that adds records to the chain.
+// An operation is removed only if the chain has a record with the same retention period. After a call of ArchiveTo, RemoveOperations
+// archives the records first, and works only on the replica that adds records to the chain. The same applies to Remove.
 func (s *Store) RemoveOperations(ctx context.Context, removal operations.Removal, now time.Time, limit int) (examined, removed int, err error) {
 	last := int64(math.MaxInt64)
 
@@ -76,7 +76,7 @@ type operationSweep struct {
 	archived int64
 }
 
-// claimed is an operation that the transaction has locked.
+// claimed identifies an operation that the transaction has locked.
 type claimed struct {
 	ID  string `db:"id"`
 	Key string `db:"instance_id"`
@@ -108,8 +108,9 @@ func (s operationSweep) run(ctx context.Context, limit int) (examined, removed i
 	return len(found), len(removable), err
 }
 
-// removable returns which of the operations ids may be removed, and the keys that then have no operations left. The transaction has locked
-// the operations ids. Other operations of the keys stay, so that two replicas do not wait for each other.
+// removable returns those of the given operation IDs that may be removed, and the keys that have no operations left afterwards. The
+// transaction holds locks only on ids. Other operations of the same keys are left alone, because locking them too could make two replicas
+// wait for each other.
 func (s operationSweep) removable(ctx context.Context, ids, keys []string) (removable, emptied []string, err error) {
 	subjects, err := s.removal.Subjects(ctx, s.tx, keys)
 	if err != nil {
@@ -171,9 +172,9 @@ func (s operationSweep) histories(ctx context.Context, keys []string) (map[strin
 	return histories, err
 }
 
-// blocked returns the operations that must stay: other rows refer to them, their record is missing or not archived, or an erasure needs
-// their account. An erasure assigns an entry about an instance to the account of the newest operation before the entry, or of the first
-// operation, see erasable.
+// blocked returns the IDs of the operations that must stay, because other rows refer to them, their record is missing or not archived,
+// or an erasure needs their account. An erasure assigns an entry about an instance to the account of the newest operation before the
+// entry, or of the first operation, see erasable.
 func (s operationSweep) blocked(ctx context.Context, ids []string) ([]string, error) {
 	blocked, err := s.removal.Named(ctx, s.tx, ids)
 	if err != nil {
@@ -192,7 +193,7 @@ func (s operationSweep) blocked(ctx context.Context, ids []string) ([]string, er
 	return append(blocked, others...), err
 }
 
-// remove removes the operations.
+// remove deletes the operations with the given IDs and calls Removed.
 func (s operationSweep) remove(ctx context.Context, ids, emptied []string) error {
 	if len(ids) == 0 {
 		return nil

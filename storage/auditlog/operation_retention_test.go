@@ -23,7 +23,8 @@ import (
 // day is the retention period of the tests.
 const day = 24 * time.Hour
 
-// removal returns a rule under which all objects are gone, except those whose key begins with "kept". The named operations must stay.
+// removal returns a Removal for which all objects are gone, except those whose key begins with "kept". The named operations must
+// stay.
 func removal(named ...string) operations.Removal {
 	return operations.Removal{
 		Subjects: func(_ context.Context, _ storage.Tx, keys []string) (map[string]operations.Subject, error) {

@@ -22,14 +22,14 @@ var migrations embed.FS
 // Store adds, lists, archives, erases and removes entries. Its methods may be called from any goroutine.
 type Store struct {
 	db *storage.DB
-	// keep is how long entries are kept. With 0 they are kept forever.
+	// keep is the retention period of new entries. If it is 0, they are kept forever.
 	keep time.Duration
 	// archive is nil if entries are removed without an archive.
 	archive *Archive
 }
 
 // Open migrates the table and returns the store. The tables of package operations must exist, because the entries of accepted
-// operations are part of the audit log. keep is the retention period of entries that are added from now on. With 0 they are
+// operations are part of the audit log. keep is the retention period of entries that are added from now on. If it is 0, they are
 // kept forever.
 func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, error) {
 	if err := db.Migrate(ctx, "audit", migrations, "migrations/"+db.Driver()); err != nil {
@@ -39,8 +39,8 @@ func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, erro
 	return &Store{db: db, keep: keep}, nil
 }
 
-// Insert adds an entry in the caller's transaction, after cutting it to the limits of an entry. It also stores the end of the retention
-// period. Until then, the database rejects a removal. Entries of erasures are kept forever, because the entries that they emptied refer
+// Insert adds an entry in the caller's transaction. It truncates the entry to the limits of its fields, and stores the end of the
+// retention period. Until then, the database rejects a removal. Entries of erasures are kept forever, because the erased entries refer
 // to them.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 	entry = entry.bounded()
@@ -67,23 +67,24 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 }
 
 const (
-	// retentionBatch is how many entries are removed in one transaction. A removed entry changes 12 blocks, half as many as a removed
-	// operation, so no statement of the retention changes more than 1,500 blocks.
+	// retentionBatch is the maximum number of entries that are removed in one transaction. A removed entry changes 12 blocks, half as
+	// many as a removed operation, so no statement of the retention changes more than 1,500 blocks.
 	retentionBatch = 100
-	// archivedAhead is the number of entries for which a batch archives the chain, so that small batches do not make small archives.
+	// archivedAhead is the number of due entries whose records a batch archives at least, so that small batches do not produce small
+	// archive files.
 	archivedAhead = 500
 )
 
-// Retention returns the sweep that removes entries whose retention period is over.
+// Retention returns a storage.Retention that removes entries whose retention period is over.
 func (s *Store) Retention(clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
 	return storage.Retention{
 		Name: "audit retention", Rows: "audit log entries", Batch: retentionBatch, Clock: clock, Log: log, Remove: s.Remove,
 	}
 }
 
-// Remove removes at most limit entries whose retention period is over, and returns their number. Entries of accepted operations
-// are part of the operation's row, see RemoveOperations. After ArchiveTo, only the replica that adds records to the chain archives and
-// removes entries, and only those whose record it has archived.
+// Remove removes at most limit entries whose retention period is over, and returns their number. Entries of accepted operations are
+// part of the operation's row, see RemoveOperations. After a call of ArchiveTo, only the replica that adds records to the chain
+// archives and removes entries. It removes only entries whose records were archived.
 func (s *Store) Remove(ctx context.Context, now time.Time, limit int) (int, error) {
 	archived, args := "", []any{storage.At(now)}
 

@@ -264,7 +264,7 @@ func TestRetention(t *testing.T) {
 	const keep = 24 * time.Hour
 
 	onEach(t, keep, func(b fixture) {
-		// The trigger uses the clock of the database, so the entry must also be old by that clock.
+		// The trigger uses the database's clock, so the entry must also be old according to that clock.
 		b.add(1, auditlog.Entry{Action: auditlog.ActionAccess})
 		b.add(2, auditlog.Entry{Action: auditlog.ActionAccess})
 

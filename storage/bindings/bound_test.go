@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/bindings"
 )
 
-// set changes a column of all bindings in SQL, as somebody without the key of the database can.
+// set changes a column of all bindings with SQL, as somebody without the encryption key can.
 func (s fixture) set(column, value string) {
 	s.Helper()
 
@@ -19,7 +19,7 @@ func (s fixture) set(column, value string) {
 	}
 }
 
-// TestChangedColumnsAreRejected changes, without the key of the database, the columns that decide to whom the credentials belong.
+// TestChangedColumnsAreRejected changes, without the encryption key, the columns that determine whose credentials these are.
 func TestChangedColumnsAreRejected(t *testing.T) {
 	each(t, func(s fixture) {
 		one := binding("one")
@@ -55,7 +55,7 @@ func TestChangedColumnsAreRejected(t *testing.T) {
 	})
 }
 
-// TestRowsOfOlderReleases reads credentials that an older release sealed without the columns.
+// TestRowsOfOlderReleases reads credentials that an older release sealed without the bound columns.
 func TestRowsOfOlderReleases(t *testing.T) {
 	each(t, func(s fixture) {
 		s.insert(binding("one"), false)

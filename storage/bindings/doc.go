@@ -5,6 +5,6 @@
 // may already create a new binding with the same ID, so each row also has a unique ID. Removing an instance removes its
 // bindings.
 //
-// A new column needs a migration and a field of environment.Binding, and must be added to status and Insert. If the table stores it in
-// another type, it also needs a field of row and a line in binding().
+// A new column needs a migration and a field of environment.Binding, and must be added to status and Insert. If the table stores it as
+// a different type, it also needs a field in row and a line in binding().
 package bindings

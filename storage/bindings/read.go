@@ -39,14 +39,14 @@ func (s *Store) CreatedAt(ctx context.Context, tx storage.Tx, instanceID, bindin
 	return createdAt.Time, failure.While(err, "reading binding %s of instance %s", bindingID, instanceID)
 }
 
-// Creations returns the IDs of the operations that create the unfinished bindings of the instance.
+// Creations returns the IDs of the operations that are creating the instance's unfinished bindings.
 func (s *Store) Creations(ctx context.Context, tx storage.Tx, instanceID string) ([]string, error) {
 	operations, err := storage.Select[string](ctx, tx, `SELECT operation_id FROM bindings WHERE instance_id = ? AND state = 'creating'`, instanceID)
 
 	return operations, failure.While(err, "finding unfinished bindings of instance %s", instanceID)
 }
 
-// Keys returns the keys of all bindings of the instances, see environment.BindingKey.
+// Keys returns the keys of all bindings of the given instances, see environment.BindingKey.
 func (s *Store) Keys(ctx context.Context, tx storage.Tx, instanceIDs []string) ([]string, error) {
 	if len(instanceIDs) == 0 {
 		return nil, nil
@@ -73,7 +73,7 @@ func (s *Store) Wanted(ctx context.Context, id string) (bool, error) {
 }
 
 // CountLive returns the number of the instance's bindings for the runtime that have not expired and are not being removed. Bindings whose
-// creation has failed count, too.
+// creation has failed also count.
 func (s *Store) CountLive(ctx context.Context, tx storage.Tx, instanceID, runtimeID string, now time.Time) (int, error) {
 	count, err := storage.Get[int](ctx, tx, `SELECT count(*) FROM bindings
 		WHERE instance_id = ? AND runtime_id = ? AND expires_at > ? AND state <> 'deleting'`, instanceID, runtimeID, storage.At(now))
@@ -112,7 +112,7 @@ func (s *Store) list(ctx context.Context, query string, args ...any) ([]environm
 	return bindings, nil
 }
 
-// binding returns all fields except the sealed access.
+// binding converts the row to a Binding without the sealed access.
 func (row row) binding() environment.Binding {
 	binding := row.Binding
 	binding.Lifetime = time.Duration(row.Lifetime) * time.Second

@@ -22,7 +22,7 @@ type Store struct {
 	keys *secret.Keyring
 }
 
-// Open migrates the table and returns the store. The tables of instances and operations must exist.
+// Open migrates the table and returns the store. The instances and operations tables must exist.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
 	if err := db.Migrate(ctx, "bindings", migrations, "migrations"); err != nil {
 		return nil, err
@@ -31,7 +31,8 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// accessPlace returns the context to which sealed credentials are bound. An envelope can be decrypted only for the same binding.
+// accessPlace returns the context to which a binding's sealed credentials are bound, so that they cannot be decrypted for another
+// binding.
 func accessPlace(id string) string { return "access of binding " + id }
 
 // Sealed returns the sealed column, for key rotation.
@@ -41,14 +42,16 @@ func Sealed() storage.SealedColumn {
 	}
 }
 
-// boundColumns returns the columns that decide who may read the credentials, and for which runtime. They never change.
+// boundColumns returns the columns that determine who may read the credentials, and which runtime they are for. The columns never
+// change.
 func boundColumns(binding environment.Binding) storage.Bound {
 	return storage.Bound{
 		"instance_id": binding.InstanceID, "binding_id": binding.BindingID, "runtime_id": binding.RuntimeID, "role": string(binding.Role),
 	}
 }
 
-// row is a row of the table bindings. It redefines the fields of Binding that the table stores in another type. Lifetime is in seconds.
+// row is a row of the bindings table. It redefines the fields of Binding that the table stores as a different type. Lifetime is in
+// seconds.
 type row struct {
 	environment.Binding
 
@@ -118,7 +121,8 @@ func (s *Store) Delete(ctx context.Context, tx storage.Tx, id string) error {
 type sealedAccess struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
-	// Columns contains the columns that decide whose credentials these are. It is absent in values that an older release sealed.
+	// Columns contains the values of boundColumns, which determine whose credentials these are. It is absent in values that an older
+	// release sealed.
 	Columns storage.Bound `json:"columns,omitempty"`
 }
 

@@ -23,7 +23,7 @@ const instanceID = "instance"
 
 var createdAt = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// fixture has the broker's stores on a database with one instance.
+// fixture contains the broker's stores on a database with one instance.
 type fixture struct {
 	*testing.T
 
@@ -80,7 +80,7 @@ func binding(id string) environment.Binding {
 	}
 }
 
-// insert stores the binding and its operation. ended decides whether the operation has ended.
+// insert stores the binding and its operation. If ended is true, the operation has ended.
 func (s fixture) insert(made environment.Binding, ended bool) {
 	s.Helper()
 

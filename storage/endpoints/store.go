@@ -22,7 +22,7 @@ type Store struct {
 	keys *secret.Keyring
 }
 
-// Open migrates the table and returns the store. The table of instances must exist.
+// Open migrates the table and returns the store. The instances table must exist.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
 	if err := db.Migrate(ctx, "endpoints", migrations, "migrations"); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 // place returns the context to which a sealed endpoint is bound, so that it cannot be decrypted for another instance.
 func place(instanceID string) string { return "endpoint of instance " + instanceID }
 
-// Sealed returns the sealed column, for key rotation. Its values can be empty.
+// Sealed returns the sealed column, for key rotation. The column is empty in rows for which Set was not called yet.
 func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "endpoints", Column: "endpoint", Place: place}
 }

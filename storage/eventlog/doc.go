@@ -1,5 +1,5 @@
-// Package eventlog stores the events of the broker: what happened to instances, operations and orchestrations. It is the outbox from which
-// streams, webhooks and messages to the notification service are fed.
+// Package eventlog stores the events of the broker: what happened to instances, operations and orchestrations. It is the outbox for event
+// streams, webhooks and messages to the notification service.
 //
 // Database triggers add each event in the transaction of the change that it reports, so no writer can forget it and no change needs an
 // additional statement. The start of a maintenance changes no row: StartMaintenance adds its event.
@@ -8,7 +8,7 @@
 // Publish moves committed events to the log and numbers them there, in the order in which they were written. Only one transaction at a
 // time does this. A reader that has seen a position can be sure that no event with a lower position appears later.
 //
-// The events of an instance are in the order of its changes, because each change locks the instance. Events contain IDs and values of
-// enumerations, but no free text, user names or parameters. They are removed after the retention period, and when their account is
+// The events of an instance appear in the order of its changes, because each change locks the instance. Events contain IDs and values
+// of enumerations, but no free text, user names or parameters. They are removed after the retention period, and when their account is
 // erased.
 package eventlog

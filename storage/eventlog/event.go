@@ -12,7 +12,7 @@ import (
 // Type is the type of an event.
 type Type string
 
-// The types of events. The triggers in migrations write them, except MaintenanceStarted.
+// The types of events. The triggers in the migrations write all events except MaintenanceStarted.
 const (
 	OperationAccepted  Type = "operation.accepted"
 	OperationSucceeded Type = "operation.succeeded"
@@ -92,7 +92,7 @@ type newRow struct {
 	HappenedAt  storage.Time `db:"happened_at"`
 }
 
-// event returns the event without its position. now is used if the row has no time.
+// event converts the row to an Event without a position. If the row has no time, the time is now.
 func (r newRow) event(now time.Time) Event {
 	event := Event{
 		ID: r.ID, Type: Type(r.Type), At: r.HappenedAt.Time, OperationID: r.OperationID, Kind: r.Kind,
@@ -115,7 +115,7 @@ func (r newRow) event(now time.Time) Event {
 	return event
 }
 
-// split separates the object of an operation into the instance and the binding.
+// split returns the IDs of the instance and the binding, if any, in the object column of an operation's event.
 func split(object string) (instanceID, bindingID string) {
 	if instanceID, bindingID, is := environment.BindingOf(object); is {
 		return instanceID, bindingID
@@ -128,7 +128,7 @@ func split(object string) (instanceID, bindingID string) {
 	return object, ""
 }
 
-// Row is a row of the table events, for stores that join it with their own tables.
+// Row is a row of the events table, for stores that join it with their own tables.
 type Row struct {
 	Position        int64        `db:"position"`
 	ID              string       `db:"id"`
@@ -152,7 +152,7 @@ type Row struct {
 const columns = `position, id, type, instance_id, binding_id, orchestration_id, operation_id, kind, account, plan, region, state, reason,
 	component, wave, happened_at`
 
-// JoinedColumns are the columns of Row, for joins.
+// JoinedColumns are the columns of Row, for joins with tables that have columns with the same names.
 const JoinedColumns = `events.position, events.id, type, instance_id, binding_id, orchestration_id, operation_id, kind, account, plan, region,
 	state, reason, component, wave, happened_at`
 
@@ -165,7 +165,7 @@ func (r Row) Event() Event {
 	}
 }
 
-// textColumns is the number of text columns, which follow the position.
+// textColumns is the number of text columns in columns. They follow the position.
 const textColumns = 13
 
 // texts returns the values of the text columns, in the order of the columns.
@@ -185,7 +185,7 @@ func (e Event) arguments() []any {
 	return append(args, e.Wave, storage.At(e.At))
 }
 
-// Subject returns the path of the object in which the change happened. Events of one subject are published in the order of their changes.
+// Subject returns the path of the changed object. Events with the same subject are published in the order of the changes.
 func (e Event) Subject() string {
 	if e.OrchestrationID != "" {
 		return "orchestrations/" + url.PathEscape(e.OrchestrationID)

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// StartMaintenance records that an upgrade is about to change its runtime, unless the log already contains this event. It is the only event
-// that no trigger writes, because no row changes with it. StartMaintenance returns process.ErrLeaseLost if the upgrade has lost its lease.
+// StartMaintenance records that an upgrade is about to change its runtime, unless the log already contains this event. No trigger can write
+// this event, because no row changes at that time. StartMaintenance returns process.ErrLeaseLost if the upgrade has lost its lease.
 func (s *Store) StartMaintenance(ctx context.Context, upgrade process.Record, now time.Time) error {
 	// One statement reads both tables, so it finds an event that is being published in one of them.
 	err := operations.Fenced(ctx, s.db, upgrade, storage.Statement{

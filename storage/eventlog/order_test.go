@@ -30,7 +30,7 @@ func TestLateCommit(t *testing.T) {
 	f.want("the reader continues after the first event", eventlog.Filter{}, 1, "2 | operation.accepted | one | late | update | 03:04:05")
 }
 
-// TestCommits counts the transactions that write: a change with an event needs no additional one.
+// TestCommits counts the transactions that write. A change with an event must need no additional transaction.
 func TestCommits(t *testing.T) {
 	f := newFixture(t, storagetest.Open(t, storagetest.Postgres(t)))
 	commits := func(work func()) int {

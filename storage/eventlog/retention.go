@@ -14,7 +14,7 @@ import (
 const (
 	// maxEvents is the maximum number of events that are kept, whatever their age.
 	maxEvents = 1_000_000
-	// retentionBatch is how many events are removed in one transaction.
+	// retentionBatch is the maximum number of events that are removed in one transaction.
 	retentionBatch = 500
 )
 
@@ -51,7 +51,8 @@ func (s *Store) RemoveBefore(ctx context.Context, before time.Time, limit int) (
 	return removed, failure.While(err, "removing old events")
 }
 
-// Retention returns the sweep that removes events older than keep, and the oldest ones beyond maxEvents.
+// Retention returns a storage.Retention that removes the events older than keep, and the oldest events if there are more than
+// maxEvents.
 func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
 	return storage.Retention{
 		Name: "event log retention", Rows: "events", Batch: retentionBatch, Clock: clock, Log: log,
@@ -61,7 +62,7 @@ func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus
 	}
 }
 
-// CountErasable counts the events that name the account.
+// CountErasable returns the number of events that name the account.
 func (s *Store) CountErasable(ctx context.Context, account string) (int, error) {
 	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT (SELECT count(*) FROM events WHERE account = ? AND account <> '')
 		+ (SELECT count(*) FROM new_events WHERE account = ? AND account <> '')`, account, account)

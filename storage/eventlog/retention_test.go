@@ -40,8 +40,8 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// TestRetentionLimit removes the oldest events beyond a million, whatever their age. Instead of adding a million events, it sets the
-// position of the newest one.
+// TestRetentionLimit checks that the oldest events are removed if there are more than a million, regardless of their age. Instead of
+// adding a million events, it sets the position of the newest one.
 func TestRetentionLimit(t *testing.T) {
 	eachDatabase(t, func(f fixture) {
 		for _, id := range []string{"one", "two", "three"} {

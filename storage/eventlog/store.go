@@ -19,19 +19,21 @@ import (
 var migrations embed.FS
 
 const (
-	// publishBatch is the number of events that one transaction publishes. insertGroup is the number of events that one statement inserts
-	// on SQLite; the rest are inserted one by one, so that only two statements are prepared. On PostgreSQL, one statement inserts all events.
+	// publishBatch is the maximum number of events that one transaction publishes. On SQLite, one statement inserts insertGroup events. The
+	// remaining events of a batch are inserted one by one, so that only two statements are prepared. On PostgreSQL, one statement inserts all
+	// events.
 	publishBatch = 250
 	insertGroup  = 25
-	// window is the number of positions that one query examines, most of which may not match the filter.
+	// window is the maximum number of events that one query examines. Without a limit, a query could examine the whole log if few
+	// events match the filter.
 	window = 5000
 )
 
 // Store publishes, reads and removes events. Database triggers write them. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
-// Open migrates the tables and returns the store. The tables of operations, instances and orchestrations must exist. From then on, their
-// changes add events.
+// Open migrates the tables and returns the store. The operations, instances and orchestrations tables must exist. After the migration,
+// changes of their rows add events.
 func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	if err := db.Migrate(ctx, "events", migrations, "migrations/"+db.Driver()); err != nil {
 		return nil, err
@@ -40,7 +42,7 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Head describes the range of the log.
+// Head describes the range of positions in the log.
 type Head struct {
 	// Position is the position of the newest event. Removed is the position of the newest event that retention has removed. Both are 0 at
 	// first.
@@ -48,7 +50,7 @@ type Head struct {
 	Removed  int64 `db:"removed"`
 }
 
-// Head returns the range of the log.
+// Head returns the range of positions in the log.
 func (s *Store) Head(ctx context.Context) (Head, error) {
 	head, err := storage.Get[Head](ctx, s.db.Reader(), `SELECT position, removed FROM events_head WHERE id = 1`)
 
@@ -81,8 +83,8 @@ func (s *Store) Publish(ctx context.Context, now time.Time) (int, error) {
 	}
 }
 
-// publish moves a batch of events. It locks the head first: then the second statement sees every event that was committed before those
-// that the previous transaction has moved.
+// publish moves a batch of events. It locks the head first. Therefore, the second statement sees every event that was committed before
+// the events that the previous transaction has moved.
 func (s *Store) publish(ctx context.Context, tx storage.Tx, now time.Time) (int, error) {
 	heads, err := storage.Select[int64](ctx, tx, `SELECT position FROM events_head WHERE id = 1`+s.db.SkipLocked())
 	if err != nil || len(heads) == 0 {
@@ -154,7 +156,7 @@ func insertArrays(ctx context.Context, tx storage.Tx, events []Event, now time.T
 	return failure.While(err, "adding events")
 }
 
-// insertRows adds the events. Those of an incomplete group are inserted one by one.
+// insertRows adds the events in groups of insertGroup. The events of an incomplete group are inserted one by one.
 func insertRows(ctx context.Context, tx storage.Tx, events []Event, now time.Time) error {
 	const values = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
@@ -180,10 +182,10 @@ func insertRows(ctx context.Context, tx storage.Tx, events []Event, now time.Tim
 	return nil
 }
 
-// Filter selects events. Empty fields select all.
+// Filter selects events. Empty fields do not restrict the selection.
 type Filter struct {
 	Types []Type
-	// Kinds are the kinds of operations, or of the upgrades of orchestrations.
+	// Kinds are the kinds of operations, or the kinds of the upgrades that orchestrations start.
 	Kinds      []string
 	InstanceID string
 	Account    string

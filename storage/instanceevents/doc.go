@@ -4,6 +4,6 @@
 // Before a change outside of the database, the broker stores an intent. It removes the intent in the transaction that records the event.
 // If the replica dies in between, the next replica finds the intent and records the event.
 //
-// Rows are removed with their instance, after the retention period, and when an instance has more than Limit of them for one system. They
+// Rows are removed with their instance, after the retention period, and when an instance has more than Limit events for one system. They
 // contain no secrets, because the broker writes the texts itself.
 package instanceevents

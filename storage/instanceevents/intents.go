@@ -8,9 +8,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Begin stores the intent to change the instance in the system, in the caller's transaction. The caller commits it before the change, and
-// calls End in the transaction that records the event of the change. Like Record, it locks the instance, and stores nothing if the instance
-// does not exist.
+// Begin stores the intent to change the instance in the system, in the caller's transaction. The caller must commit it before the change,
+// and call End in the transaction that records the event. Like Record, it locks the instance, and stores nothing if the instance does not
+// exist.
 func (s *Store) Begin(ctx context.Context, tx storage.Tx, instanceID, system string, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `INSERT INTO instance_event_intents (instance_id, system, began_at)
 		SELECT id, ?, ? FROM (SELECT id FROM instances WHERE id = ?`+s.db.ForUpdate()+`) AS present WHERE true
@@ -19,7 +19,7 @@ func (s *Store) Begin(ctx context.Context, tx storage.Tx, instanceID, system str
 	return failure.While(err, "storing the intent to change instance %s", instanceID)
 }
 
-// Begun reports whether an intent is stored, either by the caller or by a replica that died.
+// Begun reports whether the caller, or a replica that died, has stored an intent that End has not removed.
 func (s *Store) Begun(ctx context.Context, tx storage.Tx, instanceID, system string) (bool, error) {
 	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM instance_event_intents WHERE instance_id = ? AND system = ?`, instanceID, system)
 

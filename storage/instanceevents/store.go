@@ -20,7 +20,7 @@ const (
 	// Limit is the maximum number of events that are kept for each instance and system.
 	Limit = 20
 
-	// retentionBatch is how many events are removed in one transaction.
+	// retentionBatch is the maximum number of events that are removed in one transaction.
 	retentionBatch = 500
 )
 
@@ -39,7 +39,7 @@ type row struct {
 // Store records and reads the events and the intents. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
-// Open migrates the table and returns the store. The table of instances must exist before an event is recorded.
+// Open migrates the table and returns the store. The instances table must exist before an event is recorded.
 func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	if err := db.Migrate(ctx, "instance_events", migrations, "migrations"); err != nil {
 		return nil, err
@@ -48,9 +48,9 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Record adds the event, with the time LastAt, in the caller's transaction. If it equals the newest event of its system, Record
-// increments the count of that event instead. It records nothing if the instance does not exist. It locks the instance, so that a
-// concurrent deletion also removes the event.
+// Record adds the event, with LastAt as its time, in the caller's transaction. If it equals the newest event of its system,
+// Record increments the count of that event instead. It records nothing if the instance does not exist. It locks the instance, so
+// that a concurrent deletion also removes the event.
 func (s *Store) Record(ctx context.Context, tx storage.Tx, event environment.Event) error {
 	return failure.While(s.record(ctx, tx, event), "recording an event of instance %s", event.InstanceID)
 }
@@ -108,7 +108,8 @@ func (s *Store) OfInstance(ctx context.Context, instanceID string) ([]environmen
 	return events, failure.While(err, "reading the events of instance %s", instanceID)
 }
 
-// Remove removes all events and intents of an instance, in the transaction that deletes it, after its row.
+// Remove removes all events and intents of an instance, in the transaction that deletes the instance. Call it after the deletion
+// of the instance's row.
 func (s *Store) Remove(ctx context.Context, tx storage.Tx, instanceID string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM instance_events WHERE instance_id = ?`, instanceID)
 	if err == nil {
@@ -137,7 +138,8 @@ func (s *Store) RemoveBefore(ctx context.Context, before time.Time, limit int) (
 	return int(removed), failure.While(err, "removing old events")
 }
 
-// Retention returns the sweep that removes events older than keep. With 0, events are kept as long as their instances.
+// Retention returns a storage.Retention that removes events older than keep. If keep is 0, events are kept as long as their
+// instances.
 func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
 	return storage.Retention{
 		Name: "event retention", Rows: "events", Batch: retentionBatch, Clock: clock, Log: log,

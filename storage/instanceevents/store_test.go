@@ -20,7 +20,7 @@ import (
 
 var began = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// fixture has the instances one and two.
+// fixture contains a store, and a database with the instances "one" and "two".
 type fixture struct {
 	*testing.T
 

@@ -25,7 +25,7 @@ func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, li
 	return found, failure.While(err, "listing the instances of account %s", account)
 }
 
-// OfSubaccounts returns the IDs of the instances of the subaccounts, sorted. The database limits the number of parameters and thus of
+// OfSubaccounts returns the IDs of the subaccounts' instances, sorted. The database limits the number of parameters and thus of
 // subaccounts, but always allows 500.
 func (s *Store) OfSubaccounts(ctx context.Context, subaccounts []string) ([]string, error) {
 	if len(subaccounts) == 0 {

@@ -22,8 +22,8 @@ type Duration struct {
 }
 
 // Durations returns the durations of the newest recentOperations operations of each kind that succeeded, newest first in each kind. It
-// excludes retries, because they do not repeat finished stages, upgrades that changed nothing, and erased operations, whose descriptions
-// no longer say so.
+// excludes retries, because they do not repeat finished stages. It also excludes upgrades that changed nothing. Only the description
+// shows this, so erased operations, which have lost their descriptions, are excluded too.
 func (s *Store) Durations(ctx context.Context) ([]Duration, error) {
 	var durations []Duration
 

@@ -21,7 +21,7 @@ func (s *Store) FeedCursor(ctx context.Context) (string, error) {
 }
 
 // SaveFeedCursor stores the cursor of the Provisioner's change feed. All replicas share one cursor, and the last write wins.
-// Reading a page again is harmless, because it only wakes the same operations again.
+// Reading a page again is harmless, because it only wakes the same operations.
 func (s *Store) SaveFeedCursor(ctx context.Context, cursor string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO feed_place (id, cursor) VALUES (1, ?)
 		ON CONFLICT (id) DO UPDATE SET cursor = excluded.cursor`, cursor)

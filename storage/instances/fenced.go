@@ -16,9 +16,9 @@ import (
 // may reuse the ID of a deleted one, but never the name of its Shoot.
 const sameInstance = ` WHERE id = ? AND shoot_name = ?`
 
-// SetRuntime records the runtime that an operation has ordered for an instance, in the column and in the sealed part, and the version and
-// the installer of its Kyma. It changes nothing and returns no error if the instance is gone, if another instance now has its ID, or if the
-// operation has lost its lease.
+// SetRuntime records the runtime that an operation has ordered for an instance, both in the column and in the sealed part. It also records
+// the version and the installer of the runtime's Kyma. It changes nothing and returns no error if the instance is gone, if another instance
+// now has its ID, or if the operation has lost its lease.
 func (s *Store) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		held, err := storage.Select[row](ctx, tx, `SELECT `+columns+`, request FROM instances`+sameInstance+s.db.ForUpdate(),
@@ -65,7 +65,7 @@ func (s *Store) SetDashboardURL(ctx context.Context, by process.Record, instance
 }
 
 // Delete removes an instance with its bindings, in the transaction that ends the operation. It changes nothing, and returns no
-// error, if the instance is gone or if another instance has its ID. The rows of its operations stay as a history.
+// error, if the instance is gone or if another instance now has its ID. The rows of its operations stay as a history.
 func (s *Store) Delete(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM instances`+sameInstance, instance.ID, instance.ShootName)
 
@@ -73,7 +73,7 @@ func (s *Store) Delete(ctx context.Context, tx storage.Tx, instance environment.
 }
 
 // Hold locks an instance for the rest of the caller's transaction, like Touch, and returns it, so that the caller can change it
-// with Update. It returns storage.ErrNotFound if the instance is gone or if another instance has its ID.
+// with Update. It returns storage.ErrNotFound if the instance is gone or if another instance now has its ID.
 func (s *Store) Hold(ctx context.Context, tx storage.Tx, instance environment.Instance, now time.Time) (environment.Instance, error) {
 	locked, err := storage.Exec(ctx, tx, `UPDATE instances SET updated_at = ?`+sameInstance, storage.At(now), instance.ID, instance.ShootName)
 	if err == nil && locked == 0 {

@@ -13,10 +13,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Filter selects instances; empty fields select all.
+// Filter selects instances. Empty fields do not restrict the selection.
 type Filter struct {
 	InstanceID string
-	// ShootNames selects instances by the names of their Shoots. Nil selects all; the database limits the number of names.
+	// ShootNames selects instances by the names of their Shoots. The database limits the number of names.
 	ShootNames []string
 	// Name selects instances by their display name, which is not unique.
 	Name            string
@@ -32,7 +32,7 @@ type Filter struct {
 	Provider, RuntimeID, MaintenanceVersion, SubscriptionAccountID string
 	// SharedWith selects instances that the platform can use without owning them. The name must be a DNS label.
 	SharedWith string
-	// Since and Until select instances by the time of their creation. Since is inclusive, Until is exclusive.
+	// Since and Until select instances by their creation time. Since is inclusive, Until is exclusive.
 	Since, Until time.Time
 	// ExpiresBefore selects instances that have not expired and will expire before the time. Expired selects expired instances only.
 	ExpiresBefore time.Time
@@ -51,14 +51,14 @@ type Filter struct {
 	States      []process.State
 	OperationID string
 	// Problem selects instances whose newest operation has a problem whose message contains the text (ignoring case), or whose reason or
-	// component equals it.
+	// component equals the text.
 	Problem string
 
 	// Search selects instances whose name starts with the text (ignoring case), or whose ID, Shoot name, runtime ID, account ID or
-	// subaccount ID equals it.
+	// subaccount ID equals the text.
 	Search string
-	// Anywhere makes Search match the text anywhere in these fields. No index helps: the query scans all instances selected by the other
-	// fields until a page is full.
+	// Anywhere makes Search match the text anywhere in these fields. No index supports this search, so the query scans all instances
+	// that the other fields select until a page is full.
 	Anywhere bool
 
 	// Sort is the order of the list. The zero value is Newest.
@@ -113,9 +113,9 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	return listed, nil
 }
 
-// GetAll returns the instances with the IDs, by ID. unreadable contains the errors of instances whose rows were changed outside of the
-// broker or cannot be decrypted. Neither map contains IDs that do not exist. The database limits the number of IDs, but a page of a list
-// never reaches this limit.
+// GetAll returns the instances with the given IDs, by ID. unreadable contains the errors of instances whose rows were changed outside of
+// the broker or cannot be decrypted. Neither map contains IDs that do not exist. The database limits the number of IDs, but a page of a
+// list never reaches this limit.
 func (s *Store) GetAll(ctx context.Context, tx storage.Tx, ids []string) (found map[string]environment.Instance, unreadable map[string]error, err error) {
 	found, unreadable = map[string]environment.Instance{}, map[string]error{}
 	if len(ids) == 0 {
@@ -137,7 +137,7 @@ func (s *Store) GetAll(ctx context.Context, tx storage.Tx, ids []string) (found 
 	return found, unreadable, nil
 }
 
-// Count returns the number of instances that the filter selects, on all pages.
+// Count returns the number of instances that the filter selects on all pages together.
 func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	from, args := filter.from(s.db.Bytewise(), false)
 
@@ -147,8 +147,8 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 }
 
 // from returns the FROM and WHERE clauses and their arguments. If the filter selects by operations, the query first reads the
-// index of operations, and then keeps each operation that is the newest of its instance. This is fast for unfinished
-// operations, because they are few even if many instances exist. bytewise is the fragment of storage.DB.Bytewise.
+// index of operations, and then keeps each operation that is the newest of its instance. This is fast for unfinished operations,
+// because they are few even if many instances exist. bytewise is the SQL fragment that storage.DB.Bytewise returns.
 func (f Filter) from(bytewise string, paged bool) (string, []any) {
 	where, args := f.where(bytewise, paged)
 	if !f.byOperation() {
@@ -160,7 +160,8 @@ func (f Filter) from(bytewise string, paged bool) (string, []any) {
 		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
 }
 
-// planned returns the prefix of the query. It makes PostgreSQL plan each search for its text, because a text can match one instance or all.
+// planned returns a prefix for the query. If the filter has a search text, the prefix makes PostgreSQL plan the query for this text, which
+// can match one instance or all of them.
 func (f Filter) planned() string {
 	if f.Search == "" {
 		return ""
@@ -169,12 +170,12 @@ func (f Filter) planned() string {
 	return storage.Unprepared
 }
 
-// byOperation reports whether the filter reads newest operations.
+// byOperation reports whether the filter selects instances by their newest operation.
 func (f Filter) byOperation() bool {
 	return len(f.Kinds)+len(f.States) > 0 || f.OperationID != "" || f.Problem != "" || !f.UpdatedSince.IsZero() || !f.UpdatedBefore.IsZero()
 }
 
-// where returns the WHERE clause and its arguments. Only lists are paged; counts are not.
+// where returns the WHERE clause and its arguments. paged is false for counts, which ignore Before, BeforeID and BeforeKey.
 func (f Filter) where(bytewise string, paged bool) (string, []any) {
 	var conditions storage.Conditions
 
@@ -244,7 +245,7 @@ func (f Filter) search(conditions *storage.Conditions, bytewise string) {
 		contains, contains, contains, contains, contains, contains)
 }
 
-// Summary has the display name and the plan of an instance.
+// Summary contains the display name and the plan of an instance.
 type Summary struct {
 	Name   string `db:"name"`
 	PlanID string `db:"plan_id"`

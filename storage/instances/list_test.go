@@ -323,8 +323,8 @@ func TestPagesSplitInstancesOfTheSameTime(t *testing.T) {
 	})
 }
 
-// TestSorts reads pages of two instances in each order, each after the last instance of the page before. The loop is limited, so that a
-// list that repeats itself ends.
+// TestSorts reads pages of two instances in each order. Each page starts after the last instance of the previous page. The loop is
+// limited, so that the test also ends if the list repeats itself.
 func TestSorts(t *testing.T) {
 	cases := map[instances.Sort][]string{
 		"":                            {"e", "d", "c", "b", "a"},
@@ -383,7 +383,7 @@ func TestSorts(t *testing.T) {
 	})
 }
 
-// TestSearchesAreNotPrepared checks that PostgreSQL plans each search for its text: a plan for all texts would read all instances.
+// TestSearchesAreNotPrepared checks that PostgreSQL plans each search for its text. A plan for all texts would read all instances.
 func TestSearchesAreNotPrepared(t *testing.T) {
 	each(t, func(s fixture) {
 		if s.db.Driver() != storage.DriverPostgres {

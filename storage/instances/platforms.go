@@ -12,11 +12,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// ownerColumns are the columns that decide who may use an instance.
+// ownerColumns are the columns that determine who may use an instance. They can be selected in a LEFT JOIN that finds no
+// instance.
 const ownerColumns = `COALESCE(instances.id, '') AS id, COALESCE(platform, '') AS platform, COALESCE(shared_with, '') AS shared_with,
 	COALESCE(platform_region, '') AS platform_region, COALESCE(global_account_id, '') AS global_account_id, instances.created_at`
 
-// ownerRow contains the columns of ownerColumns. If the instance does not exist, all columns are empty.
+// ownerRow contains the values of ownerColumns. If the instance does not exist, all of them are empty.
 type ownerRow struct {
 	ID              string       `db:"id"`
 	Platform        string       `db:"platform"`
@@ -33,8 +34,8 @@ func (r ownerRow) instance() environment.Instance {
 	}
 }
 
-// Owner returns the fields that decide who may use an instance: the platforms, the region, the account and the time of creation. The
-// other fields are zero. The error is storage.ErrNotFound if the instance does not exist.
+// Owner returns the fields that determine who may use an instance: the platforms, the region, the account and the time of creation.
+// The other fields are zero. The error is storage.ErrNotFound if the instance does not exist.
 func (s *Store) Owner(ctx context.Context, tx storage.Tx, id string) (environment.Instance, error) {
 	found, err := storage.Get[ownerRow](ctx, tx, `SELECT `+ownerColumns+` FROM instances WHERE id = ?`, id)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// QuotaGroup identifies the instances that share a quota by the values of some columns. The other fields are empty.
+// QuotaGroup identifies the instances that share a quota by their values in some columns. The fields for the other columns are
+// empty.
 type QuotaGroup struct {
 	GlobalAccountID string `db:"global_account_id"`
 	SubAccountID    string `db:"subaccount_id"`
@@ -19,7 +20,8 @@ type QuotaGroup struct {
 	Region          string `db:"region"`
 }
 
-// lock returns the key of the group's lock. If two groups happen to have the same key, they only wait for each other.
+// lock returns the key of the group's lock. If two groups happen to have the same key, their transactions only wait for each
+// other.
 func (g QuotaGroup) lock() int64 {
 	hash := fnv.New64a()
 
@@ -57,10 +59,10 @@ func (s *Store) LockQuotas(ctx context.Context, tx storage.Tx, groups ...QuotaGr
 type Usage struct {
 	// By are the columns to group by. Each combination of their values has a separate count.
 	By QuotaColumns
-	// Equal are the columns in which instances must have the values of Of.
+	// Equal are the columns in which instances must have the same values as Of.
 	Equal QuotaColumns
 	Of    QuotaGroup
-	// PlanIDs, Regions, Accounts and Subaccounts restrict the instances; empty lists do not. The database limits the length of a list,
+	// PlanIDs, Regions, Accounts and Subaccounts restrict the instances. Empty lists do not. The database limits the length of a list,
 	// but always allows 1,000 values.
 	PlanIDs, Regions, Accounts, Subaccounts []string
 	// Limit is the maximum number of counts. The default is 1.
@@ -70,14 +72,14 @@ type Usage struct {
 // QuotaColumns is a set of columns.
 type QuotaColumns struct{ Account, Subaccount, Plan, Region bool }
 
-// Used is a count of instances. Its QuotaGroup has only the columns of Usage.By.
+// Used is a count of instances. In its QuotaGroup, only the columns in Usage.By are set.
 type Used struct {
 	QuotaGroup
 
 	Used int `db:"used"`
 }
 
-// Usage returns counts of instances, largest first. Each instance counts, whatever its state. Without columns in By, the result is one
+// Usage returns counts of instances, largest first. Instances count regardless of their state. If By is empty, the result is a single
 // count, which may be zero.
 func (s *Store) Usage(ctx context.Context, tx storage.Tx, usage Usage) ([]Used, error) {
 	var columns []string

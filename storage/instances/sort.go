@@ -7,8 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Sort is an order of lists. Each order has an index, so that a page costs the same at any number of instances. A minus sign means the
-// descending order.
+// Sort is an order of lists. Each order has an index, so that the cost of a page does not depend on the number of instances. A minus
+// sign means the descending order.
 type Sort string
 
 // Orders of lists. Instances with the same plan, region or account are sorted by the time of their creation, and those with the same name by
@@ -36,7 +36,7 @@ func Sorts() []Sort {
 // nameKey is the expression by which names are sorted and searched, regardless of upper and lower case.
 const nameKey = "lower(instances.name)"
 
-// order are the columns of an ORDER BY clause.
+// order describes an ORDER BY clause.
 type order struct {
 	// key is the first column, or empty. placeholder is the expression for its value in a cursor.
 	key, placeholder string
@@ -44,7 +44,7 @@ type order struct {
 	timed, descending bool
 }
 
-// by returns the order. bytewise is the fragment of storage.DB.Bytewise.
+// by converts the Sort to an order. bytewise is the SQL fragment that storage.DB.Bytewise returns.
 func (s Sort) by(bytewise string) order {
 	column, descending := strings.CutPrefix(string(s), "-")
 	sorted := order{placeholder: "?", timed: true, descending: descending}
@@ -88,7 +88,7 @@ func (o order) clause() string {
 	return " ORDER BY " + strings.Join(columns, " DESC, ") + " DESC "
 }
 
-// after adds the condition that selects the instances after the place of the filter.
+// after adds the condition that selects the instances on the page after Before, BeforeID and BeforeKey of the filter.
 func (o order) after(conditions *storage.Conditions, f Filter) {
 	var args []any
 
@@ -109,7 +109,7 @@ func (o order) after(conditions *storage.Conditions, f Filter) {
 	conditions.Add(true, "("+strings.Join(columns, ", ")+compared+strings.Join(placeholders, ", ")+")", append(args, f.BeforeID)...)
 }
 
-// After returns the filter of the page after the instance, in the same order.
+// After returns the filter for the page that follows the given instance, in the same order.
 func (f Filter) After(last environment.Instance) Filter {
 	f.Before, f.BeforeID, f.BeforeKey = last.CreatedAt, last.ID, ""
 

@@ -16,7 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// migrations contains the migrations of the tables, and in its subfolders those of the index of names, which differ between the databases.
+// migrations contains the migrations of the tables. The subfolders contain the migrations of the index on names, which differ between the
+// databases.
 //
 //go:embed migrations
 var migrations embed.FS
@@ -40,7 +41,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// row is a row of the table instances. It redefines the fields of Instance that the table stores in another type.
+// row is a row of the instances table. It redefines the fields of Instance that the table stores as a different type.
 type row struct {
 	environment.Instance
 
@@ -90,15 +91,16 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Statement, err
 	}, nil
 }
 
-// sealedRequest is the sealed form of a request. It repeats the columns that decide who may use the instance and to whom the cluster
-// belongs. The service thus detects changes that others make to these columns. Older releases seal and read only the request.
+// sealedRequest is the sealed form of a request. It repeats the columns that determine who may use the instance and which tenant the
+// cluster belongs to. The service thus detects changes that others make to these columns. Older releases seal and read only the
+// request.
 type sealedRequest struct {
 	environment.Request
 
 	// Platform is empty in requests that an earlier release sealed.
 	Platform   string   `json:"platform,omitempty"`
 	SharedWith []string `json:"shared_with,omitempty"`
-	// Columns contains the values of the columns that decide to whom the cluster belongs, see storage.Bound.
+	// Columns contains the values of the columns that determine which tenant the cluster belongs to, see storage.Bound.
 	Columns storage.Bound `json:"columns,omitempty"`
 }
 
@@ -117,8 +119,8 @@ func (r sealedRequest) check(row row) error {
 // columnRuntime is the column with the ID of the runtime.
 const columnRuntime = "runtime_id"
 
-// boundColumns returns the columns that decide to whom the cluster belongs. An empty runtime ID is not included, because an older
-// replica may set it later without sealing it.
+// boundColumns returns the columns that determine which tenant the cluster belongs to. An empty runtime ID is not included,
+// because an older replica may set it later without sealing it.
 func boundColumns(instance environment.Instance) storage.Bound {
 	bound := storage.Bound{
 		"global_account_id": instance.GlobalAccountID, "subaccount_id": instance.SubAccountID,
@@ -142,14 +144,14 @@ func (s *Store) sealed(instance environment.Instance) (string, error) {
 	return s.keys.Seal(request, requestPlace(instance.ID)), nil
 }
 
-// Exists reports whether there is an instance with the ID.
+// Exists reports whether there is an instance with the given ID.
 func (s *Store) Exists(ctx context.Context, tx storage.Tx, id string) (bool, error) {
 	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM instances WHERE id = ?`, id)
 
 	return len(found) > 0, failure.While(err, "finding instance %s", id)
 }
 
-// Among returns the given IDs that belong to existing instances.
+// Among returns those of the given IDs that belong to existing instances.
 func (s *Store) Among(ctx context.Context, tx storage.Tx, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -160,8 +162,9 @@ func (s *Store) Among(ctx context.Context, tx storage.Tx, ids []string) ([]strin
 	return found, failure.While(err, "finding instances")
 }
 
-// GetWithNewest is like Get, and also returns the ID of the instance's newest operation of one of the kinds, or "" if there is
-// none. Both results come from one statement, so the operation cannot belong to a later instance with the same ID.
+// GetWithNewest is like Get, but also returns the ID of the instance's newest operation of one of the given kinds, or "" if there
+// is no such operation. Both results come from one statement, so the operation cannot belong to a later instance with the same
+// ID.
 func (s *Store) GetWithNewest(ctx context.Context, tx storage.Tx, id string, kinds ...string) (environment.Instance, string, error) {
 	found, err := storage.Get[struct {
 		row
@@ -255,7 +258,7 @@ func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.
 	return failure.While(err, "updating instance %s", instance.ID)
 }
 
-// WithRuntime returns the IDs of at most limit instances that have a runtime and whose IDs follow after, sorted.
+// WithRuntime returns the IDs of at most limit instances that have a runtime. The IDs are sorted and greater than after.
 func (s *Store) WithRuntime(ctx context.Context, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(),
 		`SELECT id FROM instances WHERE id > ? AND runtime_id <> '' ORDER BY id `+storage.Page(limit, 0), after)
@@ -264,7 +267,7 @@ func (s *Store) WithRuntime(ctx context.Context, after string, limit int) ([]str
 }
 
 // Expiring returns the IDs of at most limit instances that expire by the given time and still have to be suspended or marked as
-// expired. The IDs are sorted and follow the ID after.
+// expired. The IDs are sorted and greater than after.
 func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances
 		WHERE expires_at IS NOT NULL AND expires_at <= ? AND (NOT suspended OR expired_at IS NULL) AND id > ? ORDER BY id `+storage.Page(limit, 0),
@@ -313,7 +316,7 @@ func namesIn(column string) []string {
 	return strings.Fields(column)
 }
 
-// instance returns all fields except the sealed request.
+// instance converts the row to an Instance without the sealed request.
 func (row row) instance() environment.Instance {
 	instance := row.Instance
 	instance.SharedWith = namesIn(row.SharedWith)

@@ -258,7 +258,8 @@ func TestFeedCursor(t *testing.T) {
 	})
 }
 
-// TestChangedColumnsAreRejected changes, without the key of the database, the columns that decide to whom the cluster belongs.
+// TestChangedColumnsAreRejected changes, without the encryption key, the columns that determine which tenant the cluster belongs
+// to.
 func TestChangedColumnsAreRejected(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		ops, err := operations.Open(t.Context(), db, storagetest.Keys(t))
@@ -331,7 +332,7 @@ func TestChangedColumnsAreRejected(t *testing.T) {
 	})
 }
 
-// TestRowsOfOlderReleases reads a row whose sealed part has no columns, and binds its columns with the next write.
+// TestRowsOfOlderReleases reads a row whose sealed part contains no columns. The next write must add them.
 func TestRowsOfOlderReleases(t *testing.T) {
 	db, keys := storagetest.SQLite(t), storagetest.Keys(t)
 

@@ -27,9 +27,9 @@ const (
 	// small, so that other writers are not delayed.
 	readBatch  = 500
 	writeBatch = 25
-	// pause is the shortest pause after each query, so that other statements are not delayed. rest is the duration of a pause as a
-	// multiple of the query before it: a scan of a large database, which takes minutes, keeps one connection busy for at most a
-	// tenth of the time.
+	// pause is the shortest pause after each query, so that other statements are not delayed. A pause lasts rest times as long as
+	// the query before it, so that a scan of a large database, which takes minutes, keeps a connection busy for at most a tenth of
+	// the time.
 	pause = 20 * time.Millisecond
 	rest  = 9
 )
@@ -53,7 +53,7 @@ type Rotator struct {
 	reencrypted *prometheus.CounterVec
 }
 
-// New registers the metrics and returns a rotator. The service runs its Part.
+// New registers the metrics and returns a Rotator. The service must run its Part.
 func New(options Options) *Rotator {
 	r := &Rotator{
 		Options: options,
@@ -71,7 +71,7 @@ func New(options Options) *Rotator {
 	return r
 }
 
-// Part returns the background part, which rotates every hour.
+// Part returns a lifecycle.Part that calls Rotate every hour.
 func (r *Rotator) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "key rotation", Every: interval, Work: r.Rotate, Clock: r.Clock, Log: r.Log}.Part()
 }
@@ -197,14 +197,14 @@ func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanRe
 	}
 }
 
-// boundValue is the value of a bound column.
+// boundValue is the name and value of a bound column.
 type boundValue struct {
 	Name  string `db:"name"`
 	Value string `db:"value"`
 }
 
-// bind adds the bound columns to an envelope that an older release has sealed without them. The transaction has changed the row, so
-// the row is locked.
+// bind adds the bound columns to an envelope that an older release sealed without them. The transaction must already have changed
+// the row, and thus locked it.
 func (r *Rotator) bind(ctx context.Context, tx storage.Tx, column storage.SealedColumn, id, envelope string) error {
 	if len(column.Bound) == 0 {
 		return nil

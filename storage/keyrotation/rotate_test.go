@@ -101,7 +101,7 @@ func (c slowClock) NewTimer(pause time.Duration) clock.Timer {
 	return c.RealClock.NewTimer(0)
 }
 
-// TestSlowScans checks that a scan rests nine times as long as its query took.
+// TestSlowScans checks that each pause of a scan is nine times as long as the query before it.
 func TestSlowScans(t *testing.T) {
 	each(t, func(b *fixture) {
 		keys := ring(b.T, secret.NewKey("k1"))

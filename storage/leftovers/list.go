@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Filter selects leftovers; empty fields select all. The fields have the meanings of instances.Filter.
+// Filter selects leftovers. Empty fields do not restrict the selection. The fields have the same meanings as in instances.Filter.
 type Filter struct {
 	InstanceID, Name, GlobalAccountID, SubAccountID, Region, Platform, Plan string
 
@@ -55,7 +55,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	return listed, failure.While(err, "listing leftovers")
 }
 
-// Count returns the number of leftovers that the filter selects, on all pages.
+// Count returns the number of leftovers that the filter selects on all pages together.
 func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	where, args := filter.where(false)
 
@@ -64,7 +64,7 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	return count, failure.While(err, "counting leftovers")
 }
 
-// where returns the WHERE clause and its arguments. Only lists are paged; counts are not.
+// where returns the WHERE clause and its arguments. If paged is false, as for counts, it ignores Before and BeforeID.
 func (f Filter) where(paged bool) (string, []any) {
 	var conditions storage.Conditions
 
@@ -80,14 +80,14 @@ func (f Filter) where(paged bool) (string, []any) {
 	return conditions.Where()
 }
 
-// StepCount is the number of leftovers whose deletion did not complete a step. Oldest is when the oldest of them was left.
+// StepCount is the number of leftovers whose deletion did not complete a step. Oldest is the DeletedAt time of the oldest one.
 type StepCount struct {
 	Step   string
 	Count  int
 	Oldest time.Time
 }
 
-// CountSteps counts the leftovers by step, for metrics. Leftovers with several steps count for each of them.
+// CountSteps counts the leftovers by step, for metrics. A leftover with several steps is counted for each of them.
 func (s *Store) CountSteps(ctx context.Context) ([]StepCount, error) {
 	rows, err := storage.Select[struct {
 		Steps  string       `db:"steps"`

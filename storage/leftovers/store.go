@@ -47,7 +47,7 @@ func (r row) leftover() environment.Leftover {
 // Store reads and writes leftovers. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
-// Open migrates the table and returns the store. The table of operations must exist.
+// Open migrates the table and returns the store. The operations table must exist.
 func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	if err := db.Migrate(ctx, "leftovers", migrations, "migrations"); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Add adds a leftover, in the transaction that ends its operation.
+// Add adds a leftover, in the transaction that ends the deletion or suspension.
 func (s *Store) Add(ctx context.Context, tx storage.Tx, leftover environment.Leftover) error {
 	instance := leftover.Instance
 
@@ -97,14 +97,14 @@ func (s *Store) SetCleanup(ctx context.Context, tx storage.Tx, id, cleanupID str
 	return failure.While(err, "recording a cleanup of the leftover %s", id)
 }
 
-// Remove removes a leftover. It returns no error if there is none.
+// Remove removes a leftover. It returns no error if the leftover does not exist.
 func (s *Store) Remove(ctx context.Context, tx storage.Tx, id string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM leftovers WHERE id = ?`, id)
 
 	return failure.While(err, "removing the leftover %s", id)
 }
 
-// Due returns the IDs of at most limit leftovers whose cleanup is due. The IDs are sorted and follow the ID after.
+// Due returns the IDs of at most limit leftovers whose cleanup is due. The IDs are sorted and greater than after.
 func (s *Store) Due(ctx context.Context, now time.Time, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM leftovers WHERE retry_at <= ? AND id > ? ORDER BY id `+
 		storage.Page(limit, 0), storage.At(now), after)
@@ -112,7 +112,7 @@ func (s *Store) Due(ctx context.Context, now time.Time, after string, limit int)
 	return ids, failure.While(err, "finding leftovers to clean up")
 }
 
-// OfInstances returns the keys of the leftovers of each instance, see environment.LeftoverKey.
+// OfInstances returns the keys of each instance's leftovers, see environment.LeftoverKey.
 func (s *Store) OfInstances(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string][]string, error) {
 	keys := map[string][]string{}
 	if len(instanceIDs) == 0 {
@@ -130,7 +130,7 @@ func (s *Store) OfInstances(ctx context.Context, tx storage.Tx, instanceIDs []st
 	return keys, failure.While(err, "finding leftovers of instances")
 }
 
-// OfAccount returns at most limit leftovers of instances that the account owned or had ordered.
+// OfAccount returns at most limit leftovers of instances that the account owned or ordered.
 func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, limit int) ([]environment.Leftover, error) {
 	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM leftovers WHERE leftovers.id IN (
 		SELECT id FROM leftovers WHERE global_account_id = ?

@@ -15,7 +15,7 @@ type Pending struct {
 	notification.Message
 
 	Number int
-	// Attempts is the number of attempts that have begun, and FirstAt the time of the first one.
+	// Attempts is the number of delivery attempts that were started. FirstAt is when the first one started.
 	Attempts int
 	FirstAt  time.Time
 }
@@ -32,7 +32,7 @@ type pendingRow struct {
 	Attempts   int          `db:"attempts"`
 }
 
-// Hold takes the lease for the owner, or renews it. It reports false if another replica has the lease.
+// Hold takes or renews the owner's lease. It reports false if another replica has the lease.
 func (s *Store) Hold(ctx context.Context, owner string, now, until time.Time) (bool, error) {
 	held, err := storage.Exec(ctx, s.db.Writer(), `UPDATE notification_lease SET owner = ?, held_until = ?
 		WHERE id = 1 AND (owner = ? OR held_until IS NULL OR held_until <= ?)`, owner, storage.At(until), owner, storage.At(now))
@@ -40,14 +40,14 @@ func (s *Store) Hold(ctx context.Context, owner string, now, until time.Time) (b
 	return held == 1, failure.While(err, "taking the lease of the notifications")
 }
 
-// ReturnLease ends the lease of the owner, so that another replica can take it immediately.
+// ReturnLease ends the owner's lease, so that another replica can take it immediately.
 func (s *Store) ReturnLease(ctx context.Context, owner string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE notification_lease SET held_until = NULL WHERE id = 1 AND owner = ?`, owner)
 
 	return failure.While(err, "returning the lease of the notifications")
 }
 
-// Due returns at most limit messages that are due, sorted by due time, and at most one of each event.
+// Due returns at most limit messages that are due, sorted by due time. For each event, it returns at most one message.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]Pending, error) {
 	rows, err := storage.Select[pendingRow](ctx, s.db.Writer(), `SELECT event_id, number, instance_id, event_type, action, happened_at,
 		first_run_at, attempts FROM notifications WHERE ended_at IS NULL AND next_run_at <= ? AND NOT EXISTS (
@@ -69,7 +69,7 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]Pending, e
 	return due, failure.While(err, "finding notifications")
 }
 
-// Attempt records the start of an attempt, and returns the updated message.
+// Attempt records that an attempt to deliver the message has started, and returns the updated message.
 func (s *Store) Attempt(ctx context.Context, message Pending, now time.Time) (Pending, error) {
 	message.Attempts++
 	if message.FirstAt.IsZero() {
@@ -83,7 +83,7 @@ func (s *Store) Attempt(ctx context.Context, message Pending, now time.Time) (Pe
 	return message, failure.While(err, "recording an attempt to deliver a notification")
 }
 
-// Retry makes the message due at next.
+// Retry makes the message due again at the time next.
 func (s *Store) Retry(ctx context.Context, message Pending, next time.Time) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE notifications SET next_run_at = ? WHERE event_id = ? AND number = ? AND ended_at IS NULL`,
 		storage.At(next), message.EventID, message.Number)
@@ -110,7 +110,8 @@ func (s *Store) Backlog(ctx context.Context) (count int, oldest time.Time, err e
 	return row.Count, row.Oldest.Time, failure.While(err, "counting notifications")
 }
 
-// Remove removes messages that are older than the given time, delivered or not, once their upgrades have ended. It returns their number.
+// Remove removes messages that are older than the given time and whose upgrades have ended, even if they were not delivered. It returns
+// their number.
 func (s *Store) Remove(ctx context.Context, before time.Time) (int64, error) {
 	removed, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM notifications WHERE happened_at < ? AND event_id NOT IN (
 		SELECT id FROM operations WHERE kind IN (?) AND state IN ('in progress', 'canceling'))`, storage.At(before), environment.UpgradeKinds())

@@ -15,10 +15,10 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// errLeaseLost rolls back a transaction of a replica that has lost the lease.
+// errLeaseLost makes the transaction roll back if the replica has lost the lease.
 var errLeaseLost = errors.New("another replica delivers")
 
-// The numbers of the messages of an event, in the order in which they are sent.
+// The numbers of an event's messages. They are sent in this order.
 const (
 	numberCreate = 1
 	numberBegin  = 2
@@ -30,7 +30,7 @@ type Store struct{ db *storage.DB }
 
 // Open migrates the tables and returns the store.
 func Open(ctx context.Context, db *storage.DB) (*Store, error) {
-	// The name is that of an earlier release, because the database records the versions of its migrations under it.
+	// The name comes from an earlier release. It cannot change, because the database records the migration versions under this name.
 	if err := db.Migrate(ctx, "outbox", migrations, "migrations"); err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Selected returns the filter of the events that Add turns into messages.
+// Selected returns the filter for the events that Add turns into messages.
 func Selected() eventlog.Filter {
 	return eventlog.Filter{
 		Kinds: environment.UpgradeKinds(),
@@ -55,8 +55,8 @@ func (s *Store) Position(ctx context.Context) (int64, error) {
 	return position, failure.While(err, "reading the position of the notifications")
 }
 
-// Add adds the messages that report the events, unless they exist, and advances the position from its current value to last. It reports
-// false if the owner has lost the lease, or if another transaction has moved the position.
+// Add adds the messages that report the events, unless they exist, and advances the stored position from the given value to last. It
+// reports false if the owner has lost the lease, or if the stored position is different.
 func (s *Store) Add(ctx context.Context, owner string, events []eventlog.Event, position, last int64) (bool, error) {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		moved, err := storage.Exec(ctx, tx, `UPDATE notification_lease SET position = ? WHERE id = 1 AND position = ? AND owner = ?`,
@@ -80,7 +80,7 @@ func (s *Store) Add(ctx context.Context, owner string, events []eventlog.Event, 
 	return err == nil, failure.While(err, "adding notifications")
 }
 
-// add adds the messages that report the event. The end of an upgrade whose maintenance has not started adds none.
+// add adds the messages that report the event. The end of an upgrade whose maintenance has not started adds no message.
 func add(ctx context.Context, tx storage.Tx, event eventlog.Event) error {
 	switch event.Type {
 	case eventlog.MaintenanceStarted:
@@ -118,7 +118,7 @@ func end(ctx context.Context, tx storage.Tx, event eventlog.Event, action notifi
 	return err
 }
 
-// typeOf returns the type of the messages about an upgrade of the kind.
+// typeOf returns the notification type for upgrades of the given kind.
 func typeOf(kind string) notification.Type {
 	if kind == environment.KindUpgradeKyma {
 		return notification.Kyma

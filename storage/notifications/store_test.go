@@ -20,7 +20,7 @@ import (
 
 var now = time.Date(2030, 1, 2, 3, 4, 5, 6000, time.UTC)
 
-// fixture contains the store of the messages and that of the operations.
+// fixture contains the stores of notifications and operations.
 type fixture struct {
 	*testing.T
 
@@ -68,7 +68,7 @@ func (f fixture) begin(by process.Record) {
 	}
 }
 
-// end ends the operation in the state.
+// end ends the operation with the given state.
 func (f fixture) end(by process.Record, state process.State) {
 	f.Helper()
 
@@ -78,7 +78,7 @@ func (f fixture) end(by process.Record, state process.State) {
 	}
 }
 
-// add turns all events into messages, twice: a repetition adds nothing.
+// add turns all events into messages. It does so twice, because a repetition must add nothing.
 func (f fixture) add() {
 	f.Helper()
 
@@ -122,7 +122,7 @@ func (f fixture) deliver(message notifications.Pending) {
 	}
 }
 
-// sent adds the messages of all events, delivers those that are due one after the other, and returns them as texts.
+// sent adds the messages for all events, delivers those that are due one after the other, and returns them as texts.
 func (f fixture) sent(at time.Time) []string {
 	f.Helper()
 	f.add()

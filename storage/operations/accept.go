@@ -12,8 +12,9 @@ import (
 )
 
 // insertOperation has a format verb for the operation's position. Pending operations of a kind are claimed in the order of their
-// turns. The turn of a new operation follows the last turn of its tenant's pending operations of the kind. If there are none, the
-// turn equals the lowest turn of all pending operations of the kind. This way tenants take turns, however many operations each has.
+// turns. The turn of a new operation follows the last turn of its tenant's pending operations of the same kind. If the tenant has
+// no such operations, the turn equals the lowest turn of all pending operations of the kind. In this way, tenants take turns
+// regardless of how many operations each has.
 const insertOperation = `INSERT INTO operations (
 	id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, progress, problem_message, problem_reason,
 	problem_component, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, waiting_for, woken, payload,
@@ -48,7 +49,8 @@ func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New
 }
 
 // InsertSucceeded adds an operation that has succeeded elsewhere, in the caller's transaction, after all operations of its
-// instance. It restores the operation that created a restored object. The operation has no start, so its duration is unknown.
+// instance. It is used to restore the operation that created a restored object. The operation has no start, so its duration is
+// unknown.
 func (s *Store) InsertSucceeded(ctx context.Context, tx storage.Tx, operation process.New) error {
 	return s.InsertEnded(ctx, tx, operation, Ending{State: process.Succeeded, At: operation.At})
 }
@@ -64,7 +66,7 @@ type Ending struct {
 	Began time.Time
 }
 
-// InsertEnded adds an operation that has ended elsewhere, as InsertSucceeded does.
+// InsertEnded is like InsertSucceeded, but for operations with any end.
 func (s *Store) InsertEnded(ctx context.Context, tx storage.Tx, operation process.New, ending Ending) error {
 	if err := s.Accept(ctx, tx, operation); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 )
 
 // claimPending claims pending operations in the order of their turns. It skips an operation while an older operation of its
-// instance is unfinished. The index operations_one_active enforces this rule for concurrent claims, too. The choice is a
+// instance is unfinished. The index operations_one_active also enforces this rule between concurrent claims. The choice is a
 // materialized CTE, because PostgreSQL may evaluate a subquery again for each row and would then claim more operations than the
 // limit.
 const claimPending = `WITH chosen AS MATERIALIZED (
@@ -40,9 +40,9 @@ UPDATE operations SET
 	lease_taken_from = lease_owner, lease_owner = ?, lease_until = ?, fence = fence + 1, woken = FALSE
 WHERE id IN (SELECT id FROM chosen) RETURNING ` + columns
 
-// dueOf reports for each kind whether it has a pending operation and whether it has an operation that is due again. The format
-// verb is for the kinds. ORDER BY with LIMIT makes PostgreSQL read a single index entry. With EXISTS and very many waiting
-// operations, PostgreSQL would scan the table, which takes 19 ms for each kind.
+// dueOf reports, for each kind, whether it has a pending operation and whether it has an operation that is due again. The format
+// verb stands for the list of kinds. ORDER BY with LIMIT makes PostgreSQL read a single index entry. With EXISTS and very many
+// waiting operations, PostgreSQL would scan the table, which takes 19 ms for each kind.
 const dueOf = `WITH kinds (name) AS (VALUES %s)
 SELECT name,
 	(SELECT 1 FROM operations WHERE kind = name AND state = 'pending' ORDER BY turn LIMIT 1) IS NOT NULL AS pending,
@@ -115,8 +115,8 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 	return s.withAttempts(ctx, rows, claim.Pending)
 }
 
-// claimPending returns the statement and its arguments up to the limit. It adds a condition for CreatedAfter only if CreatedAfter
-// is set, because with this condition SQLite does not use the index on the turns.
+// claimPending returns the statement, and its arguments up to and including the limit. It adds a condition for CreatedAfter only
+// if CreatedAfter is set, because with this condition SQLite does not use the index on the turns.
 func (s *Store) claimPending(claim process.Claim) (string, []any) {
 	if claim.CreatedAfter.IsZero() {
 		return fmt.Sprintf(claimPending, "", s.db.SkipLocked()), []any{claim.Kind, claim.Limit}
@@ -201,8 +201,8 @@ type renewedRow struct {
 	State process.State `db:"state"`
 }
 
-// Renew implements process.Store. The statement that extends the leases also returns the states, so a cancellation reaches the
-// run without a separate query.
+// Renew implements process.Store. The statement that extends the leases also returns the states, so a run learns of its
+// cancellation without a separate query.
 func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
 	states := make(map[string]process.State, len(renewal.Operations))
 	ids := make([]string, 0, len(renewal.Operations))
@@ -269,7 +269,7 @@ func (s *Store) UnfinishedKinds(ctx context.Context) ([]string, error) {
 }
 
 // expirePending chooses rows in the order of the index of pending operations, so that PostgreSQL uses this index. It skips rows
-// that another replica is claiming or expiring. See claimPending for the reason for the materialized CTE.
+// that another replica is claiming or expiring. The comment on claimPending explains why the CTE is materialized.
 const expirePending = `WITH chosen AS MATERIALIZED (
 	SELECT id FROM operations WHERE state = 'pending' AND created_at < ? ORDER BY kind, turn, created_at LIMIT ?%s
 )

@@ -1,7 +1,7 @@
 // Package operations stores the operations of an engine, the attempts of their steps, and their timelines. The broker and the
 // Provisioner each have these tables in their own database.
 //
-// Store implements process.Store (claim.go, save.go), whose documentation is the contract. The services use Store to accept
+// Store implements process.Store (claim.go, save.go), whose documentation defines the contract. The services use Store to accept
 // operations (accept.go), to read and list them (read.go, list.go, timeline.go), and to cancel, skip and wake them
 // (intervene.go).
 //
@@ -15,6 +15,6 @@
 //   - A wake-up during a run is not lost: the column woken makes saveProgress keep the earlier next_run_at.
 //
 // A new column needs a migration, a field of row and of process.Record, and, if a run changes it, a line in saveProgress. A new
-// statement of the engine's poll must read few rows of a table with a hundred thousand unfinished operations;
-// plans_crowded_test.go of package storage checks that.
+// statement in the engine's poll must read only a few rows of a table with a hundred thousand unfinished operations. In package
+// storage, plans_crowded_test.go checks this.
 package operations

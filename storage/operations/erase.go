@@ -24,14 +24,14 @@ func (s *Store) Erasable(ctx context.Context, tx storage.Tx, account string, lim
 	return ids, failure.While(err, "finding operations to erase")
 }
 
-// ErasableCounts are the numbers of rows that an erasure would change: operations, and the entries and attempts of their
-// timelines.
+// ErasableCounts contains the number of operations that an erasure would change, and the number of timeline entries and step
+// attempts that it would remove.
 type ErasableCounts struct {
 	Operations      int `db:"operations"`
 	TimelineEntries int `db:"timeline_entries"`
 }
 
-// CountErasable counts the rows that an erasure of the account would change.
+// CountErasable returns the numbers of rows that an erasure of the account would change or remove.
 func (s *Store) CountErasable(ctx context.Context, account string) (ErasableCounts, error) {
 	counts, err := storage.Get[ErasableCounts](ctx, s.db.Reader(), `WITH erasable AS MATERIALIZED (SELECT id `+erasable+`)
 		SELECT (SELECT COUNT(*) FROM erasable) AS operations,
@@ -41,8 +41,8 @@ func (s *Store) CountErasable(ctx context.Context, account string) (ErasableCoun
 	return counts, failure.While(err, "counting operations to erase")
 }
 
-// EraseTimelines removes the timelines and the attempts of the operations, in the caller's transaction, and returns the number
-// of removed rows.
+// EraseTimelines removes the operations' timelines and step attempts, in the caller's transaction, and returns the number of
+// removed rows.
 func (s *Store) EraseTimelines(ctx context.Context, tx storage.Tx, ids []string) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil
@@ -64,8 +64,8 @@ func (s *Store) EraseTimelines(ctx context.Context, tx storage.Tx, ids []string)
 
 // Erase removes the order, the requester, the problem and all other texts of the operations, in the caller's transaction. The
 // rows stay, because the audit log must show that the operations existed. erasureID is the ID of the audit log entry of the
-// erasure, which the transaction must have inserted before. The database rejects operations of another account, and unfinished
-// ones.
+// erasure, which the transaction must already have inserted. The database rejects unfinished operations, and operations of
+// another account.
 func (s *Store) Erase(ctx context.Context, tx storage.Tx, ids []string, erasureID string, now time.Time) error {
 	for _, id := range ids {
 		// The empty payload is sealed, so that replicas of earlier versions can open it, too.

@@ -17,7 +17,7 @@ import (
 // marker stands for personal data.
 const marker = "marker"
 
-// ordered accepts an operation of the account with personal data.
+// ordered accepts an operation with personal data for the account.
 func (b fixture) ordered(id, account string) {
 	b.Helper()
 

@@ -13,7 +13,8 @@ import (
 // An operation in progress becomes canceling, is due immediately, and ends at its next safe point. Cancel returns the IDs of
 // all operations that it cancels. why is the message of the timeline entry. The caller must wake the engine after the commit.
 //
-// Operations of the kinds in except are not canceled, but due immediately: their steps notice that the instance is being deleted.
+// Operations of the kinds in except are not canceled. They become due immediately, so that their steps notice that the instance
+// is being deleted.
 func (s *Store) Cancel(ctx context.Context, tx storage.Tx, instanceID, why string, now time.Time, except ...string) ([]string, error) {
 	if len(except) == 0 {
 		return s.cancel(ctx, tx, "instance_id = ?", []any{instanceID}, why, now)
@@ -117,8 +118,8 @@ func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64
 	return woken, nil
 }
 
-// Resume makes all operations due now that wait for a retry after a problem of the component, and returns their number. Services
-// call it when the component responds again, so that the operations do not wait for their next scheduled attempt.
+// Resume makes all operations due now that are waiting for a retry after a problem with the component, and returns their number.
+// Services call it when the component responds again, so that the operations do not wait for their next scheduled attempt.
 func (s *Store) Resume(ctx context.Context, component string, now time.Time) (int64, error) {
 	resumed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE operations SET next_run_at = ?, woken = TRUE WHERE id IN (
 		SELECT id FROM operations WHERE problem_component = ? AND next_run_at > ? AND state IN ('in progress', 'canceling')

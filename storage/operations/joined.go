@@ -5,7 +5,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// stepSince is when the first attempt of the current step started. Attempts are stored once the step has waited or failed.
+// stepSince is when the first attempt of the current step started. An attempt is stored only after the step has waited or failed.
 const stepSince = `COALESCE((SELECT first_at FROM step_attempts
 	WHERE operation_id = operations.id AND step_attempts.step = operations.step), operations.step_began_at)`
 
@@ -39,7 +39,7 @@ type Joined struct {
 	FinishedAt  storage.Time `db:"operation_finished_at"`
 }
 
-// Record returns the operation as a record of the instance. The fields that Joined lacks are zero.
+// Record returns the operation as a record of the instance. Fields that are not in Joined are zero.
 func (j Joined) Record(instanceID string) process.Record {
 	return process.Record{
 		ID: j.ID, Kind: j.Kind, InstanceID: instanceID, State: process.State(j.State), Description: j.Description,

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Filter selects operations; empty fields select all.
+// Filter selects operations. Empty fields do not restrict the selection.
 type Filter struct {
 	InstanceID string
 	// Instances is a query that returns instance IDs, such as runtimes.Filter.IDs. It selects the operations of these instances.
@@ -22,7 +22,7 @@ type Filter struct {
 	// StuckAt selects the operations in progress that need attention at this time: an error delays them, they have been due for
 	// process.Overdue, or they have run for process.TooLong.
 	StuckAt time.Time
-	// Since (inclusive) and Until (exclusive) bound the time of acceptance.
+	// Since (inclusive) and Until (exclusive) limit the time at which the operations were accepted.
 	Since, Until time.Time
 
 	// Before and BeforeID select the next page. They are the creation time and the ID of the last operation on the previous
@@ -50,7 +50,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]process.Record, erro
 	return records(rows), nil
 }
 
-// Count returns the number of operations that the filter selects, on all pages.
+// Count returns the number of operations that the filter selects on all pages together.
 func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	where, args := filter.where(false)
 

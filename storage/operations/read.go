@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Reader returns the database for reads outside of a transaction. Callers pass it, or their transaction, to the methods of this
+// Reader returns a Tx for reads outside of a transaction. Callers pass it, or the Tx of their transaction, to the methods in this
 // file.
 func (s *Store) Reader() storage.Tx { return s.db.Reader() }
 
@@ -58,7 +58,8 @@ func (s *Store) OfInstance(ctx context.Context, tx storage.Tx, instanceID string
 	return records(rows), nil
 }
 
-// Latest returns the instance's newest operation of one of the kinds, or storage.ErrNotFound. At least one kind is required.
+// Latest returns the instance's newest operation of one of the given kinds, or storage.ErrNotFound. At least one kind is
+// required.
 func (s *Store) Latest(ctx context.Context, tx storage.Tx, instanceID string, kinds ...string) (process.Record, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT `+forecast+` FROM operations
 		WHERE instance_id = ? AND kind IN (?) ORDER BY position DESC LIMIT 1`, instanceID, kinds)
@@ -91,7 +92,7 @@ func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([
 }
 
 // QueueDepth is the number of operations of a kind that are in a given unfinished state. Oldest is when the oldest of them was
-// accepted. Leased is the number of those that have a lease. Expired is the number of these leases that have expired.
+// accepted. Leased is the number of operations that have a lease. Expired is the number of leases that have expired.
 type QueueDepth struct {
 	Kind   string        `db:"kind"`
 	State  process.State `db:"state"`

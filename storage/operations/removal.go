@@ -13,7 +13,7 @@ import (
 type Subject int
 
 const (
-	// Needed objects, and unknown ones, keep all operations.
+	// Needed objects keep all operations. It is the zero value, so it also applies to unknown objects.
 	Needed Subject = iota
 	// Present objects keep the operations that Removal.Lasting and Removal.Latest describe, and their newest operation.
 	Present
@@ -21,18 +21,19 @@ const (
 	Gone
 )
 
-// Removal decides which operations a service still needs after their retention period. Package auditlog removes the others.
+// Removal determines which operations a service still needs after their retention period. Package auditlog removes the others.
 type Removal struct {
-	// Subjects returns the state of each object. Missing keys are Needed.
+	// Subjects returns the states of the objects with the given keys. Objects that are missing from the result are Needed.
 	Subjects func(ctx context.Context, tx storage.Tx, keys []string) (map[string]Subject, error)
-	// Named returns the operations that must stay because a row that is still needed refers to them.
+	// Named returns those of the given operation IDs that must stay because a row that is still needed refers to them.
 	Named func(ctx context.Context, tx storage.Tx, ids []string) ([]string, error)
-	// Removed is called in the transaction that removes operations. emptied are the keys that have no more operations. It may be nil.
+	// Removed, if not nil, is called in the transaction that deletes the operations ids. emptied lists the keys that have no
+	// operations left.
 	Removed func(ctx context.Context, tx storage.Tx, ids, emptied []string) error
 
 	// Lasting are the kinds that create, suspend and resume the object. A present object keeps these operations, because its state follows
-	// from them. A successful operation of the kinds Ending has removed the object: older operations belong to an earlier object with the
-	// same key.
+	// from them. Ending are the kinds that remove the object. Operations older than a successful operation of these kinds belong to an
+	// earlier object with the same key.
 	Lasting, Ending []string
 	// Latest are lists of kinds. For each list, a present object keeps the newest operation of these kinds.
 	Latest [][]string
@@ -44,15 +45,16 @@ type Aged struct {
 	Key   string        `db:"instance_id"`
 	Kind  string        `db:"kind"`
 	State process.State `db:"state"`
-	// Due is true if the operation and its retention period have ended. Operations that must stay for another reason are not due.
+	// Due is true if the operation and its retention period have ended. It is false for operations that must stay for another
+	// reason.
 	Due bool `db:"due"`
 }
 
-// Removable returns the operations of an object that may be removed. history contains all operations of the object, oldest first. While one
-// of them is unfinished, none may be removed.
+// Removable returns the operations of an object that may be removed. history contains all operations of the object, oldest first. No
+// operation may be removed while one of them is unfinished.
 //
-// Operations are removed from the oldest to the newest. The first one that must stay also keeps all newer ones, unless it stays only because
-// of Lasting or Latest. Readers who go back from the newest operation therefore find no gaps, except before such operations.
+// Operations are removed from the oldest to the newest. The first one that must stay also keeps all newer ones, unless it stays only
+// because of Lasting or Latest. Therefore, readers who go back from the newest operation find gaps only before such operations.
 func (r Removal) Removable(subject Subject, history []Aged) []Aged {
 	running := func(operation Aged) bool { return !operation.State.Terminal() }
 	if subject == Needed || slices.ContainsFunc(history, running) {
@@ -78,7 +80,7 @@ func (r Removal) Removable(subject Subject, history []Aged) []Aged {
 	return removable
 }
 
-// life returns the index of the first operation of the present object.
+// life returns the index of the first operation after the last successful operation of the kinds Ending.
 func (r Removal) life(history []Aged) int {
 	for i, operation := range slices.Backward(history) {
 		if operation.State == process.Succeeded && slices.Contains(r.Ending, operation.Kind) {
@@ -89,7 +91,7 @@ func (r Removal) life(history []Aged) int {
 	return 0
 }
 
-// latest returns the indexes of the newest operations of the kinds Latest.
+// latest returns, for each list of kinds in Latest, the index of the newest operation.
 func (r Removal) latest(history []Aged) []int {
 	var latest []int
 

@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// TestRemovable names operations by their kinds. A kind has a suffix: ! is not due, ~ has failed, ? runs.
+// TestRemovable identifies operations by their kinds. The suffix of a kind shows its state: ! is not due, ~ has failed, and ? is
+// running.
 func TestRemovable(t *testing.T) {
 	removal := operations.Removal{
 		Lasting: []string{"create", "stop"}, Ending: []string{"delete"}, Latest: [][]string{{"delete"}, {"create", "stop", "change", "delete"}},

@@ -20,10 +20,11 @@ const (
 	columns = status + `, payload`
 )
 
-// forecast lists status and the column of row that Forecasts need.
+// forecast lists the columns of status and step_since, which forecasts of an operation's end need.
 const forecast = status + `, ` + stepSince + ` AS step_since`
 
-// row is a row of operations. The columns turn, woken and state_changed_at have no field, because only statements use them.
+// row is a row of operations. The columns turn, woken and state_changed_at have no field, because they are used only in SQL
+// statements.
 type row struct {
 	ID               string       `db:"id"`
 	Kind             string       `db:"kind"`
@@ -64,7 +65,7 @@ type row struct {
 	VisibleTo        string       `db:"visible_to"`
 }
 
-// record returns the operation without its payload.
+// record converts the row to a Record without its payload.
 func (r row) record() process.Record {
 	return process.Record{
 		ID:            r.ID,

@@ -35,16 +35,16 @@ const saveProgress = `UPDATE operations SET
 	lease_owner = CASE WHEN :release THEN '' ELSE lease_owner END, lease_until = CASE WHEN :release THEN NULL ELSE lease_until END
 WHERE id = :id AND fence = :fence AND lease_owner = :held_by RETURNING state`
 
-// savedRow is a row with the arguments of saveProgress.
+// savedRow contains the arguments of saveProgress.
 type savedRow struct {
 	row
 
 	// HeldBy is the owner that the lease must have.
 	HeldBy string `db:"held_by"`
-	// KeepPayload and SkippedStep are the fields of process.Progress.
+	// KeepPayload and SkippedStep are copied from process.Progress.
 	KeepPayload bool   `db:"keep_payload"`
 	SkippedStep string `db:"skipped_step"`
-	// Release gives up the lease. Otherwise lease_until stays as it is, because only the renewals know its value.
+	// Release gives up the lease. Without it, lease_until keeps its value, because only lease renewals change it.
 	Release bool `db:"release"`
 	// Lately is the time of the save minus progressInterval. A save that changes only the progress makes no entry in the change
 	// feed if the previous entry is later than Lately.
@@ -67,15 +67,15 @@ func progressInterval(age time.Duration) time.Duration {
 	return min(max(age/progressShare, minProgress), maxProgress)
 }
 
-// saveAttempts is the maximum number of attempts to save. An attempt fails if an intervention of an operator concurrently adds a
-// timeline entry, because both compute the same sequence number.
+// saveAttempts is the maximum number of attempts to save. An attempt fails if an operator's intervention adds a timeline entry at
+// the same time, because both compute the same sequence number.
 const saveAttempts = 3
 
 // Effect is the process.Effect of this store: it writes rows in the transaction in which the operation succeeds. It runs again if
 // that transaction fails. To avoid deadlocks, it must lock instances before bindings, as requests do. Operations are locked last.
 type Effect func(ctx context.Context, tx storage.Tx) error
 
-// errNotSucceeded rolls back the effect of an operation that is canceled.
+// errNotSucceeded makes the transaction roll back the effect of an operation that was canceled.
 var errNotSucceeded = errors.New("the operation was canceled")
 
 // Save implements process.Store. On PostgreSQL it writes the row, the attempts and the timeline in one statement.
@@ -110,8 +110,8 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	return process.State(state), nil
 }
 
-// collided reports whether the timeline already had an entry with the same sequence number. A duplicate in the effect does not
-// count.
+// collided reports whether the timeline already had an entry with the same sequence number. Duplicates that the effect caused are
+// ignored.
 func collided(err error) bool {
 	_, effect := errors.AsType[*process.EffectError](err)
 
@@ -149,11 +149,11 @@ func (s *Store) write(ctx context.Context, effect process.Effect, row storage.St
 	}
 }
 
-// makeEffect calls the effect, which must be an Effect.
+// makeEffect calls the effect. It fails if the effect is not an Effect.
 func makeEffect(ctx context.Context, tx storage.Tx, effect process.Effect) error {
 	made, is := effect.(Effect)
 	if !is {
-		return fmt.Errorf("an effect is of type %T", effect)
+		return fmt.Errorf("unexpected effect type %T", effect)
 	}
 
 	return made(ctx, tx)
@@ -198,8 +198,8 @@ func (s *Store) saved(progress process.Progress) savedRow {
 	return saved
 }
 
-// attempts returns the statements that update the steps' attempts, for the CTE of saveProgress. They change nothing if the
-// lease has changed, because saveProgress then returns no row.
+// attempts returns the statements that update the rows in step_attempts. They belong to a CTE with saveProgress, and change
+// nothing if the lease was lost, because saveProgress then returns no row.
 func attempts(progress process.Progress) []storage.Statement {
 	statements := make([]storage.Statement, 0, len(progress.Cleared)+len(progress.Failed))
 

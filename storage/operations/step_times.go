@@ -16,11 +16,11 @@ type StepTime struct {
 	EndedAt     storage.Time `db:"ended_at"`
 }
 
-// Took returns the time from the first attempt to the end of the last one.
+// Took returns the duration of the time span.
 func (s StepTime) Took() time.Duration { return s.EndedAt.Sub(s.BeganAt.Time) }
 
-// StepTimes returns the times of all steps in the timelines of the operations, in no particular order. The database limits the number of
-// IDs.
+// StepTimes returns the time spans of all steps in the timelines of the given operations, in no particular order. The database limits
+// the number of IDs.
 func (s *Store) StepTimes(ctx context.Context, ids []string) ([]StepTime, error) {
 	if len(ids) == 0 {
 		return nil, nil

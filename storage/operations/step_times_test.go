@@ -46,7 +46,8 @@ func TestStepTimes(t *testing.T) {
 	})
 }
 
-// TestStepSince checks that a record has the time of the first attempt of its step, also in lists, while an attempt runs and in between.
+// TestStepSince checks that a record contains the time of the first attempt of its step, both while an attempt runs and between
+// attempts, also in lists.
 func TestStepSince(t *testing.T) {
 	each(t, func(b fixture) {
 		b.accept("op", "instance")

@@ -14,12 +14,13 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store stores operations, and encrypts their payloads. It implements process.Store. Its methods may be called from any goroutine.
+// Store reads and writes operations, and encrypts their payloads. It implements process.Store. Its methods may be called from any
+// goroutine.
 type Store struct {
 	db     *storage.DB
 	keys   *secret.Keyring
-	saving storage.Named[savedRow] // the prepared saveProgress
-	// ended is called for operations that are canceled while pending, see OnEnded.
+	saving storage.Named[savedRow] // the parsed statement saveProgress
+	// ended is called for each operation that is canceled while pending, see OnEnded.
 	ended func(process.Record)
 	// atEnd returns further statements for the end of an operation, see AtEnd.
 	atEnd func(process.Record) []storage.Statement
@@ -52,16 +53,17 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 // runs these operations. The function must be registered before the store is used, and must not block.
 func (s *Store) OnEnded(ended func(process.Record)) { s.ended = ended }
 
-// AtEnd registers a function whose statements Save executes in the transaction in which an operation ends, whatever its result. The
-// statements can read the resulting state from the table `first (value)`, see storage.DB.ExecCTE. They are not executed for operations
-// that end while pending. Several functions can be registered. They must be registered before the store is used.
+// AtEnd registers a function whose statements Save executes in the transaction in which an operation ends, regardless of its result.
+// The statements can read the resulting state from the table `first (value)`, see storage.DB.ExecCTE. They are not executed for
+// operations that end while pending. Several functions can be registered. They must be registered before the store is used.
 func (s *Store) AtEnd(statements func(process.Record) []storage.Statement) {
 	others := s.atEnd
 	s.atEnd = func(record process.Record) []storage.Statement { return append(others(record), statements(record)...) }
 }
 
-// KeepFor sets the retention period of operations that are accepted from now on. By default, and with 0, they are kept forever. It must be
-// called before the store is used. Package auditlog removes operations after this period, because they are a part of the audit log.
+// KeepFor sets the retention period of operations that are accepted from now on. By default, and if keep is 0, they are kept forever. It
+// must be called before the store is used. Package auditlog removes operations after this period, because they are a part of the audit
+// log.
 func (s *Store) KeepFor(keep time.Duration) { s.keep = keep }
 
 // checkKeys decrypts the newest payload, so that a service with wrong keys fails at startup instead of at every request.
@@ -78,7 +80,7 @@ func (s *Store) checkKeys(ctx context.Context) error {
 	return nil
 }
 
-// payloadPlace returns the context to which a sealed payload is bound. An envelope can be decrypted only for the same operation.
+// payloadPlace returns the context to which a sealed payload is bound, so that it cannot be decrypted for another operation.
 func payloadPlace(operationID string) string { return "operation " + operationID }
 
 // Sealed returns the sealed column, for key rotation.

@@ -359,11 +359,11 @@ func TestEffect(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		effect process.Effect
-		// before runs between the claim and the write.
+		// before is called between the claim and the write.
 		before  func(b fixture, claimed process.Record)
 		state   process.State
 		results int
-		// failed requires an EffectError, lost requires ErrLeaseLost.
+		// If failed is true, an EffectError is expected. If lost is true, ErrLeaseLost is expected.
 		failed, lost bool
 	}{
 		"succeeded": {"the row and the end are stored", write, func(fixture, process.Record) {}, process.Succeeded, 1, false, false},

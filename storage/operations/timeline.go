@@ -20,7 +20,7 @@ type timelineRow struct {
 	Outcome   string       `db:"outcome"`
 	Message   string       `db:"message"`
 	NextRunAt storage.Time `db:"next_run_at"`
-	// FirstAttempt is the first of several attempts that one entry combines, or 0 if the entry has a single attempt.
+	// FirstAttempt is the number of the first attempt if the entry combines several attempts. Otherwise it is 0.
 	FirstAttempt int `db:"first_attempt"`
 }
 
@@ -32,17 +32,17 @@ func (r timelineRow) entry() process.Entry {
 }
 
 // insertEntry appends an entry. It is part of a CTE whose first statement returns the operation's state (see storage.DB.ExecCTE).
-// Its format verbs are for the increment of the last sequence number, for the outcome, and for an additional condition.
+// Its format verbs stand for the increment of the last sequence number, the outcome, and an additional condition.
 const insertEntry = `INSERT INTO timeline
 	(operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message, next_run_at)
 	SELECT ?, (SELECT COALESCE(MAX(seq), 0) FROM timeline WHERE operation_id = ?) + %d, ?, ?, ?, ?, ?, %s, ?, ? FROM first WHERE TRUE%s`
 
-// finalOutcome is the outcome of an operation's last entry. An operation that was canceling ends as canceled, whatever the run
-// has reported.
+// finalOutcome is the outcome of an operation's last entry. An operation that was canceling ends as canceled, regardless of what
+// the run has reported.
 const finalOutcome = `CASE WHEN value = 'canceled' THEN '` + string(process.OperationCanceled) + `' ELSE ? END`
 
-// insertEntries returns the statements that append the entries to the timeline. If the first entry repeats the last stored
-// entry, the statements compact both into one.
+// insertEntries returns the statements that append the entries to the timeline. If the first entry repeats the last stored entry,
+// the statements merge them.
 //
 // The statements belong to a CTE (see storage.DB.ExecCTE). The first statement of the CTE must write the operation's row, so that
 // no other transaction appends entries at the same time. The sequence number of an entry is the highest stored number plus the
@@ -90,8 +90,8 @@ func appendTimeline(ctx context.Context, tx storage.Tx, operationID string, entr
 	return nil
 }
 
-// readTimeline derives the first entry from the operation's row, unless the acceptance has a stored entry. Most operations are
-// accepted without storing an entry.
+// readTimeline selects a timeline. Most operations are accepted without storing an entry. In this case, readTimeline derives the
+// first entry from the operation's row.
 const readTimeline = `SELECT 0 AS seq, '' AS stage, '' AS step, 0 AS first_attempt, 0 AS attempt, created_at AS began_at,
 		created_at AS ended_at, 'accepted' AS outcome, kind AS message, CAST(NULL AS TIMESTAMPTZ) AS next_run_at
 	FROM operations WHERE id = ? AND timeline_removed_at IS NULL
@@ -100,8 +100,8 @@ const readTimeline = `SELECT 0 AS seq, '' AS stage, '' AS step, 0 AS first_attem
 	SELECT seq, stage, step, first_attempt, attempt, began_at, ended_at, outcome, message, next_run_at
 	FROM timeline WHERE operation_id = ? ORDER BY seq`
 
-// Timeline returns the timeline of an operation, oldest entry first. It is empty if the operation is unknown, or if the
-// timeline was removed, at the end of its retention period or by an erasure.
+// Timeline returns the timeline of an operation, oldest entry first. It is empty if the operation is unknown, or if retention or
+// an erasure has removed the timeline.
 func (s *Store) Timeline(ctx context.Context, operationID string) ([]process.Entry, error) {
 	rows, err := storage.Select[timelineRow](ctx, s.db.Reader(), readTimeline, operationID, operationID)
 	if err != nil {

@@ -18,17 +18,17 @@ const extendLast = `UPDATE timeline SET
 WHERE EXISTS (SELECT 1 FROM first) AND ` + lastEntry + ` AND attempt = ?`
 
 // unlessExtended suppresses the insertion of an entry that extendLast has merged into the last entry. Its condition matches the
-// last entry before and after extendLast: SQLite has already executed the update, but PostgreSQL evaluates both statements on
-// the rows before the update.
+// last entry both before and after extendLast: SQLite has already executed the update, but PostgreSQL evaluates both statements
+// on the rows before the update.
 const unlessExtended = ` AND NOT EXISTS (SELECT 1 FROM timeline WHERE ` + lastEntry + ` AND attempt IN (?, ?))`
 
-// repeatable reports whether the entry may be compacted with the entry of the preceding attempt. With compaction, a step that
-// polls for a day leaves one entry instead of thousands.
+// repeatable reports whether the entry may be merged with the entry of the preceding attempt. Merging makes a step that polls for
+// a day leave one entry instead of thousands.
 func repeatable(entry process.Entry) bool {
 	return entry.Attempt > 1 && (entry.Outcome == process.Waiting || entry.Outcome == process.Retrying)
 }
 
-// extension returns the statement extendLast for an entry.
+// extension returns extendLast with the entry's arguments.
 func extension(operationID string, entry process.Entry) storage.Statement {
 	return storage.Statement{
 		Text: extendLast,

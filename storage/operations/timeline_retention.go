@@ -11,11 +11,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// retentionBatch is how many timelines are removed in one transaction.
+// retentionBatch is the maximum number of timelines that are removed in one transaction.
 const retentionBatch = 50
 
-// Retention returns the sweep that removes the timelines of operations that ended longer ago than keep. With 0, timelines are
-// kept forever.
+// Retention returns a storage.Retention that removes the timelines of operations that ended longer ago than keep. If keep is 0,
+// timelines are kept forever.
 func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
 	return storage.Retention{
 		Name: "timeline retention", Rows: "timelines", Batch: retentionBatch, Clock: clock, Log: log,
@@ -29,7 +29,7 @@ func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus
 	}
 }
 
-// RemoveTimelines removes the timelines and the attempts of at most limit operations that ended before endedBefore, oldest
+// RemoveTimelines removes the timelines and step attempts of at most limit operations that ended before endedBefore, oldest
 // first, and returns the number of these operations. The operations stay, and now is recorded as the time of the removal.
 // Concurrent replicas skip each other's rows.
 func (s *Store) RemoveTimelines(ctx context.Context, endedBefore, now time.Time, limit int) (int, error) {

@@ -15,18 +15,18 @@ const StateRetrying = "retrying"
 // textRemoved is the description that lists show for a target whose upgrade was removed after its retention period.
 const textRemoved = "The upgrade was removed after its retention period."
 
-// shownState is the current state of a target. While the target is in progress, this is the state of its upgrade, except that a target
-// whose upgrade is still pending counts as in progress.
+// shownState is the SQL expression for the current state of a target. While the target is in progress, this is the state of its
+// upgrade, except that a target whose upgrade is still pending is shown as in progress.
 const shownState = `CASE WHEN targets.state = 'in progress' AND operations.state <> 'pending' THEN operations.state ELSE ` + ownState + ` END`
 
-// ownState is the current state of a target that is not in progress.
+// ownState is the SQL expression for the current state of a target that is not in progress.
 const ownState = `CASE WHEN targets.state = 'pending' AND targets.former_ids <> '' THEN '` + StateRetrying + `' ELSE targets.state END`
 
-// Filter selects targets. Empty fields select all.
+// Filter selects targets. Empty fields do not restrict the selection, except States.
 type Filter struct {
 	// OperationID selects the target with this upgrade.
 	OperationID string
-	// States selects targets by their current states. By default, targets that were left out are not selected.
+	// States selects targets by their current states. If it is empty, all targets except those that were left out are selected.
 	States        []string
 	Limit, Offset int
 }
@@ -43,7 +43,7 @@ type Listed struct {
 	Description, Problem string
 }
 
-// listedRow is a row of a list.
+// listedRow is a target joined with its instance and its upgrade.
 type listedRow struct {
 	targetRow
 

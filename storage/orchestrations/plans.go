@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Pending returns all pending targets, sorted by instance.
+// Pending returns all pending targets of an orchestration, sorted by instance.
 func (s *Store) Pending(ctx context.Context, tx storage.Tx, id string) ([]environment.Target, error) {
 	rows, err := storage.Select[targetRow](ctx, tx, `SELECT `+targetColumns+` FROM orchestration_targets
 		WHERE orchestration_id = ? AND state = 'pending' ORDER BY instance_id`, id)
@@ -18,7 +18,7 @@ func (s *Store) Pending(ctx context.Context, tx storage.Tx, id string) ([]enviro
 	return targets(rows), failure.While(err, "reading the targets of orchestration %s", id)
 }
 
-// LeaveOut marks pending targets as left out, with the reason.
+// LeaveOut marks the pending targets with the given instances as left out. why is the reason.
 func (s *Store) LeaveOut(ctx context.Context, tx storage.Tx, id, why string, instanceIDs []string) error {
 	for batch := range slices.Chunk(instanceIDs, insertBatch) {
 		if _, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'left out', description = ?
@@ -38,7 +38,7 @@ func (s *Store) Apply(ctx context.Context, tx storage.Tx, id, by, description st
 	return failure.While(err, "applying plan %s", id)
 }
 
-// PlannedBefore returns the IDs of the plans that were created before or at the time.
+// PlannedBefore returns the IDs of the plans that were created at or before the given time.
 func (s *Store) PlannedBefore(ctx context.Context, before time.Time) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM orchestrations WHERE state = 'planned' AND created_at <= ? ORDER BY created_at`,
 		storage.At(before))

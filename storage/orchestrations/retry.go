@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// retryBatch is the number of targets that one statement of Retry changes.
+// retryBatch is the maximum number of targets that one statement of Retry changes.
 const retryBatch = 100
 
 // Failed returns the failed targets with the given upgrades, or all failed targets if operationIDs is empty, sorted by instance.
@@ -29,7 +29,7 @@ func (s *Store) Failed(ctx context.Context, tx storage.Tx, id string, operationI
 	return targets(rows), failure.While(err, "finding the failed targets of orchestration %s", id)
 }
 
-// Newer is an upgrade that followed a failed one: a later operation of the same kind on the same instance, that was not canceled.
+// Newer is an upgrade that followed a failed one: a later operation of the same kind for the same instance that was not canceled.
 type Newer struct {
 	// FailedID is the ID of the failed upgrade of the orchestration.
 	FailedID string `db:"failed_id"`
@@ -49,7 +49,7 @@ func (s *Store) Newer(ctx context.Context, tx storage.Tx, id string) ([]Newer, e
 	return found, failure.While(err, "finding upgrades after the failed ones of orchestration %s", id)
 }
 
-// Repeated returns those of the upgrades that a retry has repeated.
+// Repeated returns those of the given operation IDs whose upgrades a retry has repeated.
 func (s *Store) Repeated(ctx context.Context, tx storage.Tx, id string, operationIDs []string) ([]string, error) {
 	if len(operationIDs) == 0 {
 		return nil, nil

@@ -9,7 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// ShootWindows returns the stored maintenance windows of Shoots by instance. Instances without a known window are missing.
+// ShootWindows returns the stored maintenance windows of Shoots by instance. Instances without a known window are missing from
+// the result.
 func (s *Store) ShootWindows(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string]fleet.WindowTimes, error) {
 	windows := map[string]fleet.WindowTimes{}
 	if len(instanceIDs) == 0 {

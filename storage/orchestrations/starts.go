@@ -11,12 +11,12 @@ import (
 // Start counts the unfinished targets of a wave in a region of a provider that have the same next occurrence of the same maintenance
 // window.
 type Start struct {
-	// Wave is 0 for pending targets whose owners have chosen a time: they do not delay waves.
+	// Wave is 0 for pending targets whose owners have chosen a time, because these targets do not delay waves.
 	Wave int
-	// Running targets are in progress. The other ones are pending.
+	// Running is true if the targets are in progress, and false if they are pending.
 	Running          bool
 	Provider, Region string
-	// Window is empty for targets that start at any time from NotBefore.
+	// Window is empty for targets that can start at any time after NotBefore.
 	Window string
 	// NotAfter is zero if the occurrence has no end.
 	NotBefore, NotAfter time.Time
@@ -51,7 +51,8 @@ func (s *Store) Starts(ctx context.Context, tx storage.Tx, id string) ([]Start, 
 	return starts, failure.While(err, "reading when targets of orchestration %s start", id)
 }
 
-// CountTargets returns the number of targets in each state, as the conductors last saw them, for each of the orchestrations.
+// CountTargets returns the number of targets in each state, for each of the given orchestrations. The states are those that the
+// conductors last saw.
 func (s *Store) CountTargets(ctx context.Context, tx storage.Tx, ids []string) (map[string]map[string]int, error) {
 	counts := map[string]map[string]int{}
 	if len(ids) == 0 {

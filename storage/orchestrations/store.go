@@ -18,7 +18,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// ErrLeaseLost is the error of a write whose conductor has lost its lease.
+// ErrLeaseLost reports that a write failed because its conductor has lost its lease.
 var ErrLeaseLost = errors.New("the operation has lost its lease")
 
 // Store reads and writes orchestrations, their targets, and the maintenance windows of Shoots. Its methods may be called from any goroutine.
@@ -29,7 +29,8 @@ type Operations interface {
 	AtEnd(statements func(process.Record) []storage.Statement)
 }
 
-// Open migrates the tables and returns the store. From then on, the end of an upgrade makes the conductor of its orchestration due.
+// Open migrates the tables and returns the store. Open also registers statements with operations, so that the end of an upgrade
+// makes the conductor of its orchestration due.
 func Open(ctx context.Context, db *storage.DB, operations Operations) (*Store, error) {
 	if err := db.Migrate(ctx, "orchestrations", migrations, "migrations"); err != nil {
 		return nil, err
@@ -40,7 +41,8 @@ func Open(ctx context.Context, db *storage.DB, operations Operations) (*Store, e
 	return &Store{db: db}, nil
 }
 
-// wakeConductor returns the statement that makes the conductor of an upgrade due. It returns none for operations of other kinds.
+// wakeConductor returns the statement that makes the conductor of an upgrade due. For operations of other kinds, it returns no
+// statement.
 func wakeConductor(by process.Record) []storage.Statement {
 	if !slices.Contains(environment.UpgradeKinds(), by.Kind) {
 		return nil
@@ -87,7 +89,7 @@ func (r row) orchestration() (environment.Orchestration, error) {
 	return orchestration, failure.While(err, "reading the parameters of orchestration %s", r.ID)
 }
 
-// Insert adds an orchestration, in the transaction that accepts its conductor. It also adds plans, which have no conductor.
+// Insert adds an orchestration, in the transaction that accepts its conductor, or a plan, which has no conductor.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
 	parameters, err := json.Marshal(orchestration.Parameters)
 	if err != nil {
@@ -106,7 +108,7 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.
 	return s.read(ctx, tx, id, "")
 }
 
-// Lock is like Get, and locks the orchestration until the transaction ends.
+// Lock is like Get, but also locks the orchestration until the transaction ends.
 func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (environment.Orchestration, error) {
 	return s.read(ctx, tx, id, s.db.ForUpdate())
 }
@@ -155,7 +157,8 @@ func (s *Store) WakeConductor(ctx context.Context, tx storage.Tx, id string, now
 	return unfinished > 0, failure.While(err, "waking the conductor of orchestration %s", id)
 }
 
-// List returns a page of orchestrations, newest first, and the number of orchestrations on all pages. Without states, it lists all.
+// List returns a page of orchestrations, newest first, and the number of orchestrations on all pages. If states is empty, it lists
+// all of them.
 func (s *Store) List(ctx context.Context, states []string, limit, offset int) ([]environment.Orchestration, int, error) {
 	var conditions storage.Conditions
 

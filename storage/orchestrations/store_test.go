@@ -118,7 +118,7 @@ func (f fixture) upgrade(instanceID string) process.Record {
 	return claimed[0].Record
 }
 
-// end ends the operation in the state.
+// end ends the operation with the given state.
 func (f fixture) end(by process.Record, state process.State) {
 	f.Helper()
 
@@ -259,7 +259,8 @@ func TestNextDue(t *testing.T) {
 	})
 }
 
-// TestEndOfAnUpgrade checks that the end wakes the conductor, even while it runs, and that the result is settled once.
+// TestEndOfAnUpgrade checks that the end of an upgrade wakes the conductor, even while the conductor runs, and that the result is
+// recorded once.
 func TestEndOfAnUpgrade(t *testing.T) {
 	eachDatabase(t, func(f fixture) {
 		f.add(environment.Target{InstanceID: "a"}, environment.Target{InstanceID: "b"})
@@ -451,7 +452,8 @@ func TestConduct(t *testing.T) {
 	})
 }
 
-// TestStarts counts pending and running targets by wave, place and window. Those with a time of their owners belong to no wave.
+// TestStarts counts pending and running targets by wave, place and window. Targets whose owners have chosen a time belong to no
+// wave.
 func TestStarts(t *testing.T) {
 	const window = "daily 04:00:00-05:00:00 UTC"
 
@@ -484,7 +486,7 @@ func TestStarts(t *testing.T) {
 }
 
 // TestConductorIsNotTakenOver checks that no replica takes over a conductor during a transaction of the conductor, even if the lease has
-// expired. The test needs PostgreSQL, because SQLite has one transaction that writes at a time.
+// expired. The test needs PostgreSQL, because SQLite has only one write transaction at a time.
 func TestConductorIsNotTakenOver(t *testing.T) {
 	eachDatabase(t, func(f fixture) {
 		if f.db.SkipLocked() == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// insertBatch is the number of targets that one statement adds. Databases limit the number of arguments.
+// insertBatch is the maximum number of targets in one statement, because databases limit the number of arguments.
 const insertBatch = 500
 
 // targetRow is a row of orchestration_targets.
@@ -53,7 +53,7 @@ func (r targetRow) target() environment.Target {
 	}
 }
 
-// AddTargets adds the targets in the caller's transaction. Targets without a wave belong to wave 1.
+// AddTargets adds the targets in the caller's transaction. Targets whose Wave is 0 are added to wave 1.
 func (s *Store) AddTargets(ctx context.Context, tx storage.Tx, targets []environment.Target) error {
 	for batch := range slices.Chunk(targets, insertBatch) {
 		var args []any
@@ -74,7 +74,7 @@ func (s *Store) AddTargets(ctx context.Context, tx storage.Tx, targets []environ
 	return nil
 }
 
-// Settle records the results of the upgrades that have ended.
+// Settle copies the final states of ended upgrades to their targets.
 func (s *Store) Settle(ctx context.Context, tx storage.Tx, id string) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET
 			state = (SELECT operations.state FROM operations WHERE operations.id = operation_id), description = ''
@@ -106,10 +106,10 @@ func (s *Store) Running(ctx context.Context, tx storage.Tx, id string) (map[Plac
 
 // DueFilter selects targets that can start.
 type DueFilter struct {
-	// Wave is the last wave that has begun. Targets are selected if they are due at Now.
+	// Wave is the last wave that has begun. Now is the time at which targets must be due.
 	Wave int
 	Now  time.Time
-	// WithoutProviders and WithoutRegions exclude places in which no further upgrade can start.
+	// WithoutProviders and WithoutRegions are the providers and regions in which no further upgrade can start.
 	WithoutProviders, WithoutRegions []string
 	Limit                            int
 }
@@ -139,7 +139,8 @@ func targets(rows []targetRow) []environment.Target {
 	return found
 }
 
-// NextDue returns when the next pending target of the given wave or an earlier one is due, or zero if none is pending.
+// NextDue returns when the next pending target of the given wave, or of an earlier wave, is due. It returns the zero time if no
+// target is pending.
 func (s *Store) NextDue(ctx context.Context, tx storage.Tx, id string, wave int) (time.Time, error) {
 	next, err := storage.Get[storage.Time](ctx, tx, `SELECT min(not_before) FROM orchestration_targets
 		WHERE orchestration_id = ? AND state = 'pending' AND wave <= ?`, id, wave)

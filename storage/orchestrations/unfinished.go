@@ -11,7 +11,7 @@ import (
 // unfinishedConductor selects the unfinished conductor of an orchestration by its key, see environment.OrchestrationKey.
 const unfinishedConductor = `instance_id = ? AND state IN ('pending', 'in progress', 'canceling')`
 
-// Unfinished returns the IDs of the orchestrations that must have a conductor: those that have not ended, except plans.
+// Unfinished returns the IDs of the orchestrations that must have a conductor. These are all that have not ended, except plans.
 func (s *Store) Unfinished(ctx context.Context) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(),
 		`SELECT id FROM orchestrations WHERE state NOT IN ('canceled', 'succeeded', 'failed', 'planned', 'expired') ORDER BY id`)
@@ -19,10 +19,10 @@ func (s *Store) Unfinished(ctx context.Context) ([]string, error) {
 	return ids, failure.While(err, "finding unfinished orchestrations")
 }
 
-// ended is the condition under which an orchestration has ended.
+// ended is the SQL condition that selects orchestrations that have ended.
 const ended = `orchestrations.state IN ('canceled', 'succeeded', 'failed', 'expired')`
 
-// NotEnded returns the given IDs that belong to orchestrations that have not ended, including plans.
+// NotEnded returns those of the given IDs that belong to orchestrations or plans that have not ended.
 func (s *Store) NotEnded(ctx context.Context, tx storage.Tx, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -33,7 +33,8 @@ func (s *Store) NotEnded(ctx context.Context, tx storage.Tx, ids []string) ([]st
 	return found, failure.While(err, "finding orchestrations")
 }
 
-// UnfinishedUpgrades returns the given operations that are upgrades of orchestrations that have not ended, whether or not the upgrades have.
+// UnfinishedUpgrades returns those of the given operation IDs that belong to upgrades of unfinished orchestrations. The upgrades themselves
+// may have ended.
 func (s *Store) UnfinishedUpgrades(ctx context.Context, tx storage.Tx, operationIDs []string) ([]string, error) {
 	found, err := storage.Select[string](ctx, tx, `SELECT targets.operation_id FROM orchestration_targets AS targets
 		JOIN orchestrations ON orchestrations.id = targets.orchestration_id

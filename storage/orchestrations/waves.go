@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// WaveCounts are the numbers of targets that decide whether an orchestration continues. "Begun waves" are the given wave and all earlier
-// ones.
+// WaveCounts contains the numbers of targets that determine whether an orchestration continues. "Begun waves" are the given wave and all
+// earlier ones.
 type WaveCounts struct {
 	// Unfinished is the number of targets of begun waves that are in progress or pending, except pending targets whose owners chose a
 	// time. Upgraded is the number of targets of the given wave whose upgrades have ended.
@@ -25,7 +25,7 @@ type WaveCounts struct {
 	Next    int `db:"next"`
 }
 
-// Wave counts the targets of an orchestration in the given wave.
+// Wave counts the targets of an orchestration for the given wave.
 func (s *Store) Wave(ctx context.Context, tx storage.Tx, id string, wave int) (WaveCounts, error) {
 	counts, err := storage.Get[WaveCounts](ctx, tx, `SELECT
 			count(CASE WHEN wave <= ? AND (state = 'in progress' OR state = 'pending' AND chosen_at IS NULL) THEN 1 END) AS unfinished,
@@ -54,16 +54,17 @@ func (s *Store) AcceptFailures(ctx context.Context, tx storage.Tx, id string) er
 	return failure.While(err, "accepting the failures of orchestration %s", id)
 }
 
-// CommonFailure is the most common error of failed targets.
+// CommonFailure describes the most common error of failed targets.
 type CommonFailure struct {
 	Reason    string `db:"reason"`
 	Component string `db:"component"`
-	// Message is the message of one of these targets. Count is the number of targets.
+	// Message is the error message of one of the targets with this error. Count is the number of these targets.
 	Message string `db:"message"`
 	Count   int    `db:"count"`
 }
 
-// CommonFailure returns the most common error of the failed targets, except accepted failures. It is zero if there are none.
+// CommonFailure returns the most common error of the failed targets, except accepted failures. It returns the zero value if there
+// are none.
 func (s *Store) CommonFailure(ctx context.Context, tx storage.Tx, id string) (CommonFailure, error) {
 	common, err := storage.Get[CommonFailure](ctx, tx, `SELECT operations.problem_reason AS reason, operations.problem_component AS component,
 			min(operations.problem_message) AS message, count(*) AS count
@@ -77,7 +78,7 @@ func (s *Store) CommonFailure(ctx context.Context, tx storage.Tx, id string) (Co
 	return common, failure.While(err, "finding the most common error of orchestration %s", id)
 }
 
-// WaveStats returns the number of targets of each wave in each current state.
+// WaveStats returns, for each wave, the number of targets in each current state.
 func (s *Store) WaveStats(ctx context.Context, tx storage.Tx, id string) (map[int]map[string]int, error) {
 	rows, err := storage.Select[struct {
 		Wave  int    `db:"wave"`

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// EndedWindows returns the distinct maintenance windows of pending targets whose current occurrence has ended. The result contains an
-// empty window if a target without a window has passed its end.
+// EndedWindows returns the distinct maintenance windows of pending targets for which the current occurrence of the window has ended.
+// The result contains an empty string if there is such a target without a window, whose NotAfter has passed.
 func (s *Store) EndedWindows(ctx context.Context, tx storage.Tx, id string, now time.Time) ([]string, error) {
 	windows, err := storage.Select[string](ctx, tx, `SELECT DISTINCT maintenance_window FROM orchestration_targets
 		WHERE orchestration_id = ? AND state = 'pending' AND not_after <= ? ORDER BY maintenance_window`, id, storage.At(now))
@@ -19,8 +19,8 @@ func (s *Store) EndedWindows(ctx context.Context, tx storage.Tx, id string, now 
 	return windows, failure.While(err, "finding ended windows of orchestration %s", id)
 }
 
-// MoveToWindow sets the next occurrence of a window for the pending targets whose current occurrence has ended. A zero notAfter means no
-// end.
+// MoveToWindow sets the next occurrence of a window in the pending targets with this window whose current occurrence has ended. A zero
+// notAfter means that the occurrence has no end.
 func (s *Store) MoveToWindow(ctx context.Context, tx storage.Tx, id, window string, notBefore, notAfter, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET not_before = ?, not_after = ?
 		WHERE orchestration_id = ? AND state = 'pending' AND not_after <= ? AND maintenance_window = ?`,
@@ -37,7 +37,8 @@ func (s *Store) CancelLate(ctx context.Context, tx storage.Tx, id, why string, d
 	return failure.While(err, "canceling the late targets of orchestration %s", id)
 }
 
-// SetWindows gives pending targets the maintenance window of the given target, and its next occurrence.
+// SetWindows copies the maintenance window and its next occurrence from the target like to the pending targets with the given
+// instances.
 func (s *Store) SetWindows(ctx context.Context, tx storage.Tx, like environment.Target, instanceIDs []string) error {
 	for batch := range slices.Chunk(instanceIDs, insertBatch) {
 		if _, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET maintenance_window = ?, not_before = ?, not_after = ?
@@ -50,7 +51,8 @@ func (s *Store) SetWindows(ctx context.Context, tx storage.Tx, like environment.
 	return nil
 }
 
-// Unstarted returns the targets whose upgrades have failed with the reason that they did not start in time.
+// Unstarted returns the targets in progress whose upgrades have failed with the given reason, which means that they did not start
+// in time.
 func (s *Store) Unstarted(ctx context.Context, tx storage.Tx, id, reason string) ([]environment.Target, error) {
 	rows, err := storage.Select[targetRow](ctx, tx, `SELECT `+targetColumns+` FROM orchestration_targets
 		WHERE orchestration_id = ? AND state = 'in progress' AND EXISTS (

@@ -19,8 +19,9 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "outside_configurations", Column: "configuration", Place: place}
 }
 
-// Configuration returns the configuration that Set stored last for the object, which must be the current record. It is empty if none is
-// stored, or if an earlier release, which stores no configurations, has changed the object since.
+// Configuration returns the configuration that Set last stored for the object. The argument must be the current record of the object.
+// The result is empty if no configuration is stored, or if an earlier release, which stores no configurations, has changed the object
+// since then.
 func (s *Store) Configuration(ctx context.Context, object environment.OutsideObject) (secret.String, error) {
 	sealed, err := storage.Get[string](ctx, s.db.Reader(), `SELECT configuration FROM outside_configurations WHERE id = ? AND issued_at = ?`,
 		object.InstanceID, storage.At(object.Credential.IssuedAt))
@@ -59,14 +60,14 @@ func keepConfiguration(ctx context.Context, tx storage.Tx, object environment.Ou
 	return err
 }
 
-// removeConfiguration removes the configuration of an instance, in the caller's transaction.
+// removeConfiguration removes an instance's configuration in the caller's transaction.
 func removeConfiguration(ctx context.Context, tx storage.Tx, instanceID string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM outside_configurations WHERE id = ?`, instanceID)
 
 	return err
 }
 
-// hasConfiguration reports whether the object can have a configuration. Only clusters in the Reconciler can.
+// hasConfiguration reports whether the object can have a configuration, which is the case only for clusters in the Reconciler.
 func hasConfiguration(object environment.OutsideObject) bool {
 	return object.Kind == environment.KindCluster
 }

@@ -10,21 +10,22 @@ import (
 )
 
 const (
-	// isRenewed is the condition of the index on the records of objects with a kubeconfig, see environment.Credential.
+	// isRenewed selects the records of objects with a kubeconfig, see environment.Credential. The index on these records has the
+	// same condition.
 	isRenewed = `kind IN ('kubeconfig', 'cluster') AND state = 'created'`
 	// whichObject selects the record of an object.
 	whichObject = ` WHERE instance_id = ? AND system = ? AND kind = ? AND object_key = ?`
-	// whichRenewed selects the record, unless an operation has changed it or removes the object.
+	// whichRenewed selects the record of an object, unless an operation has changed the record or is removing the object.
 	whichRenewed = whichObject + ` AND ` + isRenewed
 )
 
-// Renewal is the attempt of a replica to renew a credential.
+// Renewal is a replica's attempt to renew a credential.
 type Renewal struct {
 	Object environment.OutsideObject
 	// Now is the start of the renewal. RetryAt is when the credential is due again if the replica dies.
 	Now, RetryAt time.Time
-	// Until is a time by which all calls of the renewal have ended. If it is set, the renewal excludes operations of the instance: it
-	// does not begin during an operation, and later operations wait until it has ended.
+	// Until is a time by which all calls of the renewal have ended. If it is set, the renewal and the instance's operations exclude
+	// each other: the renewal does not begin during an operation, and later operations wait until the renewal has ended.
 	Until time.Time
 }
 
@@ -34,12 +35,12 @@ type Result struct {
 	DueAt, IssuedAt, ExpiresAt time.Time
 	// Problem is the cause of a failure, without secrets.
 	Problem string
-	// Until is the time until which a request of the renewal can still have an effect, or zero. Operations wait until then.
+	// Until is the time until which a request of the renewal can still take effect, or zero. Operations wait until then.
 	Until time.Time
 }
 
-// DueCredentials returns at most limit records of credentials of the systems that are due for a renewal: first those that were never
-// renewed, then those that have been due longest.
+// DueCredentials returns at most limit records of the given systems whose credentials are due for renewal. Credentials that were
+// never renewed come first, followed by those that have been due longest.
 func (s *Store) DueCredentials(ctx context.Context, systems []string, now time.Time, limit int) ([]environment.OutsideObject, error) {
 	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM outside_objects WHERE `+isRenewed+` AND system IN (?)
 		AND due_at IS NULL `+storage.Page(limit, 0), systems)
@@ -55,12 +56,14 @@ func (s *Store) DueCredentials(ctx context.Context, systems []string, now time.T
 }
 
 // BeginRenewal reserves the credential for the caller. It reports false if the record has changed, if another replica is renewing the
-// credential, or if an operation excludes the renewal. In the last case, the credential is due again at RetryAt.
+// credential, or if an operation of the instance is unfinished and the renewal must exclude operations. In the last case, the
+// credential is due again at RetryAt.
 func (s *Store) BeginRenewal(ctx context.Context, renewal Renewal) (bool, error) {
 	began, object := false, renewal.Object
 
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		// The lock comes first: an operation that the next query does not see waits for it before it reads RenewingUntil.
+		// The lock comes first, so that an operation that the next query does not see must wait for this transaction before it reads
+		// RenewingUntil.
 		due, err := storage.Select[int](ctx, tx, `SELECT 1 FROM outside_objects`+whichRenewed+` AND (due_at IS NULL OR due_at <= ?)`+s.db.ForUpdate(),
 			object.InstanceID, object.System, object.Kind, object.Key, storage.At(renewal.Now))
 		if err != nil || len(due) == 0 {
@@ -129,8 +132,8 @@ func (s *Store) RequestRenewal(ctx context.Context, tx storage.Tx, instanceID st
 	return failure.While(err, "requesting the renewal of the credentials of instance %s", instanceID)
 }
 
-// Credentials returns the records of objects with a credential, of one instance or of all, sorted by instance and system. It returns at
-// most limit records that follow the given one.
+// Credentials returns the records of objects with a credential, sorted by instance and system. If instanceID is empty, it returns those
+// of all instances. It returns at most limit records, starting after the given record.
 func (s *Store) Credentials(ctx context.Context, instanceID string, after environment.OutsideObject, limit int) ([]environment.OutsideObject, error) {
 	where := storage.Conditions{}
 	where.Add(true, isRenewed)
@@ -148,11 +151,11 @@ func (s *Store) Credentials(ctx context.Context, instanceID string, after enviro
 type CredentialCount struct {
 	System string `db:"system"`
 	Total  int    `db:"total"`
-	// Expiring is how many of them expire before the given time.
+	// Expiring is the number of credentials that expire by the time that was passed to CountCredentials.
 	Expiring int `db:"expiring"`
 }
 
-// CountCredentials returns the numbers of credentials by system, and how many of them expire before the given time.
+// CountCredentials returns, for each system, the number of credentials, and how many of them expire by the given time.
 func (s *Store) CountCredentials(ctx context.Context, before time.Time) ([]CredentialCount, error) {
 	counts, err := storage.Select[CredentialCount](ctx, s.db.Reader(), `SELECT system, count(*) AS total,
 		coalesce(sum(CASE WHEN expires_at <= ? THEN 1 ELSE 0 END), 0) AS expiring

@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestRenewalExcludesOperations lets a renewal and an operation of an instance begin at the same time: if the renewal begins, the
-// operation sees it after its first write.
+// TestRenewalExcludesOperations begins a renewal and an operation of an instance at the same time. If the renewal begins, the
+// operation must see it after its first write.
 func TestRenewalExcludesOperations(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		ops, err := operations.Open(t.Context(), db, storagetest.Keys(t))

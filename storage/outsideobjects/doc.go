@@ -3,6 +3,6 @@
 //
 // A step records an object before the call that creates it, and removes the record after the object is gone. A crash thus never leaves an
 // object without a record. The rows contain names and IDs, but no secrets. The Kyma configuration that was sent to the Reconciler is
-// stored sealed, because a renewal of the kubeconfig must send it again unchanged. The rows stay after a deletion whose steps could not
-// remove the objects.
+// stored in sealed form, because each renewal of the kubeconfig must send the same configuration again. If the steps of a deletion could
+// not remove the objects, the rows stay.
 package outsideobjects

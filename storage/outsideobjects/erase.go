@@ -12,10 +12,12 @@ import (
 const orphaned = ` FROM outside_objects WHERE instance_id IN (SELECT instance_id FROM operations WHERE tenant = ? AND finished_at IS NOT NULL)
 	AND NOT EXISTS (SELECT 1 FROM instances WHERE instances.id = outside_objects.instance_id)`
 
-// orphanedConfigurations selects the configurations of the same instances. They are removed before the records.
+// orphanedConfigurations selects the configurations of the same instances. Erase must remove them before the records, which
+// identify these instances.
 const orphanedConfigurations = ` FROM outside_configurations WHERE id IN (SELECT instance_id` + orphaned + `)`
 
-// CountErasable returns the number of records that an erasure of the account removes. The tables of operations and instances must exist.
+// CountErasable returns the number of records that an erasure of the account would remove. The operations and instances tables must
+// exist.
 func (s *Store) CountErasable(ctx context.Context, account string) (int, error) {
 	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*)`+orphaned, account)
 

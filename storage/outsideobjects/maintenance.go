@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// inMaintenance is the condition of the index on the records of evaluations in maintenance, see environment.KindMaintenance.
+	// inMaintenance selects the records of evaluations in maintenance, see environment.KindMaintenance. The index on these records
+	// has the same condition.
 	inMaintenance = `kind IN ('internal evaluation in maintenance', 'external evaluation in maintenance')`
-	// notUpgrading holds for instances without an unfinished operation of the kinds.
+	// notUpgrading selects records of instances that have no unfinished operation of the given kinds.
 	notUpgrading = `NOT EXISTS (SELECT 1 FROM operations WHERE operations.instance_id = outside_objects.instance_id
 		AND operations.kind IN (?) AND operations.finished_at IS NULL)`
 )
 
-// Abandoned returns the records of evaluations that an upgrade has left in maintenance: no upgrade of their instances is unfinished.
-// The records are sorted by instance. Their instances follow the given ID. It returns at most limit records.
+// Abandoned returns the records of evaluations that an upgrade has left in maintenance, because their instances have no unfinished
+// upgrade. It returns at most limit records, sorted by instance, whose instance IDs are greater than after.
 func (s *Store) Abandoned(ctx context.Context, after string, limit int) ([]environment.OutsideObject, error) {
 	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM outside_objects
 		WHERE `+inMaintenance+` AND instance_id > ? AND `+notUpgrading+` ORDER BY instance_id, kind LIMIT ?`,

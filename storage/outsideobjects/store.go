@@ -50,7 +50,7 @@ type Store struct {
 	keys *secret.Keyring
 }
 
-// Open migrates the tables and returns the store. The table of operations must exist.
+// Open migrates the tables and returns the store. The operations table must exist.
 func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, error) {
 	if err := db.Migrate(ctx, "outside_objects", migrations, "migrations"); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 }
 
 // Set adds or replaces the record of the object. If the object has no new credential or configuration, the record keeps the old one.
-// RenewingUntil is not stored. It returns process.ErrLeaseLost if the operation has lost its lease.
+// RenewingUntil is not stored. Set returns process.ErrLeaseLost if the operation has lost its lease.
 func (s *Store) Set(ctx context.Context, by process.Record, object environment.OutsideObject, now time.Time) error {
 	statements := []storage.Statement{{
 		Text: `INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at, issued_at, expires_at, due_at, problem)
@@ -81,8 +81,8 @@ func (s *Store) Set(ctx context.Context, by process.Record, object environment.O
 	return s.fenced(ctx, by, statements...)
 }
 
-// Insert adds the record of an object that another program has created, in the caller's transaction. The instance must have no record of
-// the system and kind.
+// Insert adds the record of an object that another program has created, in the caller's transaction. The instance must not have a record
+// with the same system and kind.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, object environment.OutsideObject, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at) VALUES (?, ?, ?, ?, ?, ?)`,
 		object.InstanceID, object.System, object.Kind, object.Key, string(object.State), storage.At(now))
@@ -132,8 +132,8 @@ func (s *Store) Sharing(ctx context.Context, object environment.OutsideObject) (
 	return objects(rows), failure.While(err, "reading the instances that share an object in %s", object.System)
 }
 
-// Move assigns all objects of an instance to another key, in the caller's transaction. The new key must have no objects. The
-// configuration is removed: the objects are leftovers now and will only be removed.
+// Move assigns all objects of an instance to another key, in the caller's transaction. The new key must have no objects. Move
+// deletes the configuration, because the objects are now leftovers, which will only be removed.
 func (s *Store) Move(ctx context.Context, tx storage.Tx, instanceID, key string) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET instance_id = ? WHERE instance_id = ?`, key, instanceID)
 	if err == nil {
@@ -166,7 +166,7 @@ func (s *Store) OfInstances(ctx context.Context, instanceIDs []string) ([]enviro
 	return objects(rows), failure.While(err, "reading the objects of instances in other systems")
 }
 
-// Among returns the given keys that have objects. Keys are IDs of instances and keys of leftovers.
+// Among returns those of the given keys that have objects. Keys are instance IDs or leftover keys.
 func (s *Store) Among(ctx context.Context, tx storage.Tx, keys []string) ([]string, error) {
 	if len(keys) == 0 {
 		return nil, nil

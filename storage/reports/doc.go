@@ -1,2 +1,3 @@
-// Package reports stores the newest result of each periodic report of a service, and decides which replica makes the next one.
+// Package reports stores the newest result of each periodic report of a service, and determines which replica creates the next
+// one.
 package reports

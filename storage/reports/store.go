@@ -29,8 +29,8 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Claim reports whether the caller must make the report now, and makes the report due again at next. Only one replica can claim a due
-// report. If that replica fails or dies, the report is due again at next. In a new database, the first report is due at next.
+// Claim reports whether the caller must create the report now. Only one replica can claim a due report. After a claim, the report is
+// due again at next, even if the replica fails or dies. In a new database, the first report is due at next.
 func (s *Store) Claim(ctx context.Context, id string, now, next time.Time) (bool, error) {
 	claimed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE reports SET due_at = ? WHERE id = ? AND due_at <= ?`, storage.At(next), id, storage.At(now))
 	if err == nil && claimed == 0 {
@@ -49,8 +49,8 @@ func (s *Store) Postpone(ctx context.Context, id string, next time.Time) error {
 	return failure.While(err, "postponing the report %s", id)
 }
 
-// Save stores the result of a report as JSON, with the time of its end. It does not change when the report is due. A report that was
-// never claimed is due immediately.
+// Save stores the result of a report as JSON, with the time at which the report was finished. It does not change when the report is
+// due. A report that was never claimed is due immediately.
 func (s *Store) Save(ctx context.Context, id string, content any, at time.Time) error {
 	encoded, err := json.Marshal(content)
 	if err != nil {
@@ -64,8 +64,8 @@ func (s *Store) Save(ctx context.Context, id string, content any, at time.Time) 
 	return failure.While(err, "storing the report %s", id)
 }
 
-// Get decodes the newest result of a report into content, and returns the time of its end. If there is no result, the error is
-// storage.ErrNotFound.
+// Get decodes the newest result of a report into content, and returns the time at which the report was finished. If there is no
+// result, the error is storage.ErrNotFound.
 func (s *Store) Get(ctx context.Context, id string, content any) (time.Time, error) {
 	row, err := storage.Get[struct {
 		FinishedAt storage.Time `db:"finished_at"`
@@ -82,11 +82,11 @@ func (s *Store) Get(ctx context.Context, id string, content any) (time.Time, err
 	return row.FinishedAt.Time, err
 }
 
-// scrapeTimeout bounds the query of a scrape.
+// scrapeTimeout limits the duration of a query during a scrape.
 const scrapeTimeout = 2 * time.Second
 
-// ForScrape decodes the newest result of a report into content, for metrics, and returns the time of its end. It returns false if there
-// is no result, or if reading it fails, which it logs.
+// ForScrape decodes the newest result of a report into content, for metrics, and returns the time at which the report was finished. It
+// returns false if there is no result, or if it cannot be read. In the latter case, ForScrape logs the error.
 func (s *Store) ForScrape(id string, content any, log logrus.FieldLogger) (finished time.Time, found bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()

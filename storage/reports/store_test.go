@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// TestOneReplicaMakesAReport claims a report as two replicas do.
+// TestOneReplicaMakesAReport checks that only one of two replicas can claim a report.
 func TestOneReplicaMakesAReport(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		t.Helper()

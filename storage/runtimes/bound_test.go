@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// set changes a column of all runtimes in SQL, as somebody without the key of the database can.
+// set changes a column of all runtimes with SQL, as somebody without the encryption key can.
 func (b fixture) set(column, value string) {
 	b.Helper()
 
@@ -21,7 +21,8 @@ func (b fixture) set(column, value string) {
 	}
 }
 
-// TestChangedColumnsAreRejected changes, without the key of the database, the columns that decide to whom the cluster belongs.
+// TestChangedColumnsAreRejected changes, without the encryption key, the columns that determine which tenant the cluster belongs
+// to.
 func TestChangedColumnsAreRejected(t *testing.T) {
 	each(t, func(b fixture) {
 		b.insert(runtime("one", "c-1"))
@@ -63,7 +64,7 @@ func TestChangedColumnsAreRejected(t *testing.T) {
 	})
 }
 
-// TestRowsOfOlderReleases reads a row whose configuration was sealed without the columns, and seals them with the next change.
+// TestRowsOfOlderReleases reads a row whose configuration was sealed without the bound columns. The next change must seal them.
 func TestRowsOfOlderReleases(t *testing.T) {
 	each(t, func(b fixture) {
 		want := runtime("one", "c-1")
@@ -86,7 +87,7 @@ func TestRowsOfOlderReleases(t *testing.T) {
 	})
 }
 
-// TestOlderReleasesReadConfigurations decodes a sealed configuration in the way of releases that seal no columns.
+// TestOlderReleasesReadConfigurations decodes a sealed configuration in the same way as releases that seal no columns.
 func TestOlderReleasesReadConfigurations(t *testing.T) {
 	each(t, func(b fixture) {
 		b.insert(runtime("one", "c-1"))

@@ -11,22 +11,22 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Filter selects runtimes; empty fields select all that are not deleted.
+// Filter selects runtimes. Empty fields do not restrict the selection, except Deleted.
 type Filter struct {
 	ID string
-	// Among selects runtimes by their IDs. Nil selects all; the database limits the number of IDs.
+	// Among selects runtimes by their IDs. The database limits the number of IDs.
 	Among []string
 	// Tenant and SubAccount are IDs in the form of labels, see package tenancy.
 	Tenant     string
 	SubAccount string
 	ShootName  string
 	Region     string
-	// Deleted includes deleted runtimes. Several of them may have the same Shoot name.
+	// Deleted includes deleted runtimes, which are otherwise not selected. Several of them may have the same Shoot name.
 	Deleted bool
 	// Kinds and States select runtimes by their newest operation.
 	Kinds  []string
 	States []process.State
-	// Since (inclusive) and Until (exclusive) bound the creation time.
+	// Since (inclusive) and Until (exclusive) limit the creation time.
 	Since, Until time.Time
 
 	// Before and BeforeID select the next page: they are the creation time and the ID of the last runtime on the previous page.
@@ -74,7 +74,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	return listed, nil
 }
 
-// Count returns the number of runtimes that the filter selects, on all pages.
+// Count returns the number of runtimes that the filter selects on all pages together.
 func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	from, args := filter.from(false)
 
@@ -109,7 +109,7 @@ func (f Filter) from(paged bool) (string, []any) {
 		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
 }
 
-// conditions returns the conditions that IDs and from share.
+// conditions returns the conditions that both IDs and from use.
 func (f Filter) conditions() storage.Conditions {
 	var conditions storage.Conditions
 
@@ -157,8 +157,8 @@ func (s *Store) Summaries(ctx context.Context, ids []string) (map[string]Runtime
 	return summaries, nil
 }
 
-// WithoutRegion returns the IDs of at most limit runtimes whose row lacks the region, sorted by ID and starting after the given
-// ID.
+// WithoutRegion returns the IDs of at most limit runtimes whose row does not contain the region. The IDs are sorted and greater
+// than after.
 func (s *Store) WithoutRegion(ctx context.Context, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(),
 		`SELECT id FROM runtimes WHERE region IS NULL AND id > ? ORDER BY id `+storage.Page(limit, 0), after)
@@ -166,7 +166,7 @@ func (s *Store) WithoutRegion(ctx context.Context, after string, limit int) ([]s
 	return ids, failure.While(err, "finding runtimes without a region")
 }
 
-// SetRegion records the provider and the region of a runtime whose row lacks them.
+// SetRegion records the provider and the region of a runtime whose row does not contain them.
 func (s *Store) SetRegion(ctx context.Context, id, provider, region string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(),
 		`UPDATE runtimes SET provider = ?, region = ? WHERE id = ? AND region IS NULL`, provider, region, id)

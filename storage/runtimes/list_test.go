@@ -22,7 +22,7 @@ func eachList(t *testing.T, test func(b listFixture)) {
 	eachWithOperations(t, func(b registrations) { test(listFixture{b}) })
 }
 
-// order stores a runtime that was ordered the given number of hours after start, with an operation in the state.
+// order stores a runtime that was ordered the given number of hours after start, with an operation in the given state.
 func (b listFixture) order(id string, hours int, kind string, state process.State, changes ...func(*runtimes.Runtime)) {
 	b.Helper()
 

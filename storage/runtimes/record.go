@@ -12,7 +12,7 @@ import (
 // recordPlace returns the context to which a sealed record is bound, so that it cannot be opened as the record of another runtime.
 func recordPlace(id string) string { return "record of runtime " + id }
 
-// Record returns the row of a runtime in a form that can be stored outside of the database: JSON, sealed with the first key.
+// Record returns a runtime's row in a form that can be stored outside of the database, as JSON that is sealed with the first key.
 // Package runtimes does not store records, and key rotation does not change them.
 func (s *Store) Record(runtime Runtime) (string, error) {
 	plain, err := json.Marshal(runtime)
@@ -38,8 +38,8 @@ func (s *Store) OpenRecord(id, record string) (Runtime, error) {
 	return runtime, failure.While(err, "decoding the record of runtime %s", id)
 }
 
-// Tenants returns at most limit accounts that have runtimes, deleted or not, sorted, starting after the given one. The accounts are the
-// original IDs.
+// Tenants returns the original IDs of at most limit accounts that have runtimes, including deleted ones. The IDs are sorted and greater
+// than after.
 func (s *Store) Tenants(ctx context.Context, after string, limit int) ([]string, error) {
 	tenants, err := storage.Select[string](ctx, s.db.Reader(), `SELECT account FROM (
 			SELECT DISTINCT CASE WHEN original_tenant = '' THEN tenant ELSE original_tenant END AS account FROM runtimes
@@ -48,8 +48,8 @@ func (s *Store) Tenants(ctx context.Context, after string, limit int) ([]string,
 	return tenants, failure.While(err, "listing the tenants of runtimes")
 }
 
-// UnsettledLabels returns the labels, among the given ones, of registrations of the tenant that are not settled. The Caretaker of package
-// registration handles these.
+// UnsettledLabels returns those of the given labels for which the tenant has a registration that is not settled. registration.Caretaker
+// handles these registrations.
 func (s *Store) UnsettledLabels(ctx context.Context, tenant string, labels []string) ([]string, error) {
 	if len(labels) == 0 {
 		return nil, nil

@@ -12,8 +12,8 @@ import (
 // removed once the caretaker has made sure that Director has no registration without a runtime.
 type Registration struct {
 	Tenant string `db:"tenant"`
-	// Label is the value of the label in Director that identifies the order, see registration.LabelOrder. All attempts of an order
-	// use the same value.
+	// Label is the value of the Director label that identifies the order, see registration.LabelOrder. It is the same for all
+	// attempts at an order.
 	Label string `db:"label"`
 	// RuntimeID and OperationID are empty until the order is accepted.
 	RuntimeID   string `db:"runtime_id"`
@@ -36,8 +36,8 @@ func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, no
 	return len(touched) == 1, failure.While(err, "recording the intent to register a runtime")
 }
 
-// AcceptRegistration records the runtime and the operation of the accepted order, in the caller's transaction. It voids a
-// concurrent hold of the registration, so that SettleRegistration does nothing for that hold.
+// AcceptRegistration records the runtime and the operation of the accepted order, in the caller's transaction. It invalidates a
+// concurrent hold of the registration, so that SettleRegistration has no effect for that hold.
 func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registration Registration, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, ?, ?, FALSE, ?)
@@ -58,8 +58,8 @@ func (s *Store) UnreportedFailures(ctx context.Context, limit int) ([]Registrati
 	return unreported, failure.While(err, "reading failures to report to Director")
 }
 
-// FailureReported records that the failure was reported to Director. If a newer operation has repeated the order, it changes
-// nothing.
+// FailureReported records that the failure was reported to Director. It changes nothing if a newer operation has repeated the
+// order.
 func (s *Store) FailureReported(ctx context.Context, registration Registration) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE registrations SET failure_told = TRUE
 		WHERE tenant = ? AND label = ? AND operation_id = ?`,
@@ -68,10 +68,10 @@ func (s *Store) FailureReported(ctx context.Context, registration Registration) 
 	return failure.While(err, "recording the report to Director for runtime %s", registration.RuntimeID)
 }
 
-// HoldRegistration reserves a registration for the caller until the time until, and returns it. Of the registrations without a hold, it
-// chooses the one that IntendRegistration or AcceptRegistration changed longest ago. This change must be earlier than the time before.
-// Its operation must have ended or not exist, and a failure of the operation must have been reported to Director. If no registration
-// qualifies, it returns storage.ErrNotFound.
+// HoldRegistration reserves a registration for the caller, until the time until, and returns it. From the registrations without a hold,
+// it chooses the one that IntendRegistration or AcceptRegistration changed longest ago. This change must be earlier than the time
+// before. Its operation must have ended or not exist, and a failure of the operation must have been reported to Director. If no
+// registration qualifies, it returns storage.ErrNotFound.
 func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Time) (Registration, error) {
 	held, err := storage.Get[Registration](ctx, s.db.Writer(), `UPDATE registrations SET held_until = ?
 		WHERE (tenant, label) IN (

@@ -16,7 +16,7 @@ import (
 
 const hold = 2 * time.Minute
 
-// registrations is a fixture that also has the store of operations, because registrations refer to operations.
+// registrations is a fixture that also contains the operations store, because registrations refer to operations.
 type registrations struct {
 	fixture
 

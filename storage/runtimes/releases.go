@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// ReleaseDigest returns the digest of a release that PinRelease has recorded. The error is storage.ErrNotFound if there is none.
+// ReleaseDigest returns the digest that PinRelease has recorded for a release, or storage.ErrNotFound.
 func (s *Store) ReleaseDigest(ctx context.Context, repository, version string) (string, error) {
 	digest, err := storage.Get[string](ctx, s.db.Reader(), `SELECT digest FROM releases WHERE repository = ? AND version = ?`, repository, version)
 	if err != nil {

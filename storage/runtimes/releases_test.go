@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// TestPinRelease records the digest of a release twice. The first one stays.
+// TestPinRelease records two digests for a release. The first one must stay.
 func TestPinRelease(t *testing.T) {
 	each(t, func(b fixture) {
 		if _, err := b.store.ReleaseDigest(b.Context(), "r", "1"); !errors.Is(err, storage.ErrNotFound) {

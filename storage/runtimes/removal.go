@@ -7,14 +7,15 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Present returns the given IDs that belong to runtimes that are not deleted.
+// Present returns those of the given IDs that belong to runtimes that are not deleted.
 func (s *Store) Present(ctx context.Context, tx storage.Tx, ids []string) ([]string, error) {
 	found, err := storage.Select[string](ctx, tx, `SELECT id FROM runtimes WHERE id IN (?) AND deleted_at IS NULL`, ids)
 
 	return found, failure.While(err, "finding runtimes")
 }
 
-// UnreportedAmong returns the given operations that belong to a registration and whose failure, if any, was not reported to Director.
+// UnreportedAmong returns those of the given operation IDs that belong to a registration, unless a failure of the operation was
+// already reported to Director.
 func (s *Store) UnreportedAmong(ctx context.Context, tx storage.Tx, operationIDs []string) ([]string, error) {
 	found, err := storage.Select[string](ctx, tx,
 		`SELECT operation_id FROM registrations WHERE operation_id IN (?) AND NOT failure_told`, operationIDs)
@@ -22,8 +23,8 @@ func (s *Store) UnreportedAmong(ctx context.Context, tx storage.Tx, operationIDs
 	return found, failure.While(err, "finding failures to report to Director")
 }
 
-// Forget removes the idempotency keys of the operations, in the transaction that removes the operations, and those of the runtimes that
-// are deleted. No operation of these runtimes may be left.
+// Forget removes the idempotency keys of the given operations, in the transaction that removes the operations. It also removes those of
+// the given runtimes that are deleted. The runtimes must have no operations left.
 func (s *Store) Forget(ctx context.Context, tx storage.Tx, operationIDs, runtimeIDs []string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM idempotency_keys WHERE operation_id IN (?)`, operationIDs)
 	if err == nil && len(runtimeIDs) > 0 {

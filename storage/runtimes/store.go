@@ -20,8 +20,8 @@ var migrations embed.FS
 // must not change.
 type Runtime struct {
 	ID string `db:"id" json:"id"`
-	// Tenant and SubAccount are the IDs of the owner in the form of labels, see package tenancy. Two owners are the same if
-	// their Tenant is equal.
+	// Tenant and SubAccount are the IDs of the owner in the form of labels, see package tenancy. Two owners are the same if their
+	// Tenant values are equal.
 	Tenant     string `db:"tenant"     json:"tenant"`
 	SubAccount string `db:"subaccount" json:"subAccount"`
 	// OriginalTenant and OriginalSubAccount are the IDs as the client sent them, if these are not valid as labels. Otherwise they
@@ -62,7 +62,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// row is a row of the table runtimes. It redefines the fields of Runtime that the table stores in another type.
+// row is a row of the runtimes table. It redefines the fields of Runtime that the table stores as a different type.
 type row struct {
 	Runtime
 
@@ -71,7 +71,7 @@ type row struct {
 	DeletedAt     storage.Time `db:"deleted_at"`
 }
 
-// runtime returns the runtime without its configuration.
+// runtime converts the row to a Runtime without its configuration.
 func (r row) runtime() Runtime {
 	runtime := r.Runtime
 	runtime.CreatedAt, runtime.DeletedAt = r.CreatedAt.Time, r.DeletedAt.Time
@@ -91,7 +91,7 @@ func Sealed() storage.SealedColumn {
 	}
 }
 
-// boundColumns returns the columns that decide to whom the cluster belongs. They never change.
+// boundColumns returns the columns that determine which tenant the cluster belongs to. They never change.
 func boundColumns(runtime Runtime) storage.Bound {
 	return storage.Bound{
 		"tenant": runtime.Tenant, "subaccount": runtime.SubAccount,
@@ -100,7 +100,7 @@ func boundColumns(runtime Runtime) storage.Bound {
 	}
 }
 
-// seal returns the envelope of the runtime's configuration and of its bound columns. Older releases read the configuration only.
+// seal returns the envelope of the runtime's configuration and bound columns. Older releases read only the configuration.
 func (s *Store) seal(runtime Runtime) (string, error) {
 	plain, err := boundColumns(runtime).Prepend(runtime.Configuration)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Runtime, err
 	return s.find(ctx, tx, `id = ?`, id)
 }
 
-// Exists reports whether there is a runtime with the ID that is not deleted.
+// Exists reports whether there is a runtime with the given ID that is not deleted.
 func (s *Store) Exists(ctx context.Context, tx storage.Tx, id string) (bool, error) {
 	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM runtimes WHERE id = ? AND deleted_at IS NULL`, id)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *Store) find(ctx context.Context, tx storage.Tx, where, value string) (R
 	return found, nil
 }
 
-// Reader returns the database for reads outside of a transaction.
+// Reader returns a Tx for reads outside of a transaction.
 func (s *Store) Reader() storage.Tx { return s.db.Reader() }
 
 // Lock locks the runtime until the caller's transaction ends.
@@ -206,8 +206,8 @@ func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime)
 }
 
 // Configured records the configuration that an operation has applied to its runtime. position is the Position of the operation. If a
-// later operation has already recorded a configuration, Configured changes nothing: the caller is a late run of a replica that was
-// frozen. No step changes the provider and the region, so Configured does not write them.
+// later operation has already recorded a configuration, Configured changes nothing, because the caller is a late run on a replica
+// that was frozen. No step changes the provider and the region, so Configured does not write them.
 func (s *Store) Configured(ctx context.Context, runtime Runtime, position int64) error {
 	sealed, err := s.seal(runtime)
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *Store) Configured(ctx context.Context, runtime Runtime, position int64)
 	return failure.While(err, "recording the configuration of runtime %s", runtime.ID)
 }
 
-// DeletedAmong returns the IDs of the deleted runtimes among the given IDs.
+// DeletedAmong returns those of the given IDs that belong to deleted runtimes.
 func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// WarnAt is the number of sealed values at which the counter starts to ask for a new key: half of the limit of AES-GCM.
+	// WarnAt is the number of sealed values at which the counter starts to ask for a new key. It is half of the limit for AES-GCM.
 	WarnAt = 1 << 31
 
 	interval = time.Minute
-	// warnInterval is the time between two warnings of a replica.
+	// warnInterval is the time between two warnings by the same replica.
 	warnInterval = time.Hour
-	// stopTimeout bounds the last write of a stopping replica.
+	// stopTimeout limits the duration of the last write when a replica stops.
 	stopTimeout = 5 * time.Second
 )
 
@@ -44,7 +44,7 @@ type Counter struct {
 	Options
 
 	total *prometheus.GaugeVec
-	// stored is the part of Keys.Sealed that is already in the database.
+	// stored is how many of the values that Keys.Sealed counts were already added to the count in the database.
 	stored int64
 	// warned is the time of the last warning.
 	warned time.Time
@@ -65,7 +65,7 @@ func Open(ctx context.Context, options Options) (*Counter, error) {
 	return c, nil
 }
 
-// Part returns the background part, which stores the count every minute and when the replica stops.
+// Part returns a lifecycle.Part that calls Store every minute and when the replica stops.
 func (c *Counter) Part() lifecycle.Part {
 	periodic := lifecycle.Periodic{Name: "seal counter", Every: interval, Work: c.Store, Clock: c.Clock, Log: c.Log}.Part()
 
@@ -86,7 +86,7 @@ func (c *Counter) Part() lifecycle.Part {
 }
 
 // Store adds the values that were sealed since the last call, updates the metric, and warns if the key has sealed WarnAt values. If a call
-// fails, the next one adds its values too, possibly a second time.
+// fails, the next call adds the same values, possibly a second time.
 func (c *Counter) Store(ctx context.Context) error {
 	key, sealed := c.Keys.Sealed()
 
@@ -107,7 +107,8 @@ func (c *Counter) Store(ctx context.Context) error {
 	return nil
 }
 
-// add returns the count of all replicas. If the difference is 0, it only reads.
+// add adds the difference to the count of all replicas, and returns the new count. If the difference is 0, it only reads the
+// count.
 func (c *Counter) add(ctx context.Context, key string, difference int64) (int64, error) {
 	if difference == 0 {
 		counts, err := storage.Select[int64](ctx, c.DB.Reader(), `SELECT count FROM seal_counts WHERE key = ?`, key)

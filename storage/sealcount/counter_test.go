@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// replica is the counter of a replica, with its keys, clock, metrics and log.
+// replica is a replica's counter, with its keys, clock, metrics and log.
 type replica struct {
 	*sealcount.Counter
 	testing.TB

@@ -2,5 +2,5 @@
 // for at most 2^32 values under one key, see NIST SP 800-38D, section 8.3. Before that, operators must replace the key.
 //
 // A Counter stores the count of its replica every minute. A replica that crashes loses the count of up to a minute, and values that
-// releases before the counter have sealed are not counted. The warning at half of the limit leaves room for both.
+// were sealed by releases without a counter are not counted. The warning at half of the limit leaves room for both.
 package sealcount

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// fileName is the name of SQLite files.
+// fileName is the name of each SQLite file.
 const fileName = "test.db"
 
 // EachDatabase runs the test as two subtests, with a new SQLite file and with a new PostgreSQL database. Both databases contain the empty
@@ -24,8 +24,8 @@ func EachDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 	t.Run("postgres", func(t *testing.T) { test(t, Open(t, Postgres(t))) })
 }
 
-// EachEmptyDatabase is EachDatabase without tables. It is for tests that change finished operations in SQL, which the triggers of the
-// audit log reject.
+// EachEmptyDatabase is like EachDatabase, but the databases have no tables. It is for tests that change finished operations in SQL,
+// which the triggers of the audit log reject.
 func EachEmptyDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 	t.Helper()
 
@@ -33,7 +33,8 @@ func EachEmptyDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 	t.Run("postgres", func(t *testing.T) { test(t, Open(t, postgrestest.Database(t))) })
 }
 
-// Postgres creates a PostgreSQL database with the tables of both services. It copies them, because migrating takes several times as long.
+// Postgres creates a PostgreSQL database with the tables of both services. It copies a template, because migrating takes several times as
+// long.
 func Postgres(tb testing.TB) storage.Config {
 	tb.Helper()
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Claim claims operations of the given kinds as an engine does: first those that are due again, and then pending ones. It ignores
-// Kind and Pending of the claim.
+// claim.Kind and claim.Pending.
 func Claim(t testing.TB, store process.Store, claim process.Claim, kinds ...string) []process.Claimed {
 	t.Helper()
 

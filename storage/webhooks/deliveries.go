@@ -10,17 +10,17 @@ import (
 	"github.com/environment-broker/environment-broker/storage/eventlog"
 )
 
-// errLeaseLost rolls back a transaction of a replica that has lost the lease of the webhook.
+// errLeaseLost makes the transaction roll back if the replica has lost the webhook's lease.
 var errLeaseLost = errors.New("another replica delivers")
 
 // Delivery is an event that a webhook has not confirmed.
 type Delivery struct {
 	WebhookID string
 	Event     eventlog.Event
-	// Attempts is the number of attempts that have begun, and FirstAt the time of the first one.
+	// Attempts is the number of delivery attempts that were started. FirstAt is when the first one started.
 	Attempts int
 	FirstAt  time.Time
-	// Dead reports that the last attempt has failed. Otherwise, NextAt is the time of the next attempt.
+	// Dead is true if the delivery is a dead letter: its last attempt has failed. Otherwise, NextAt is the time of the next attempt.
 	Dead   bool
 	NextAt time.Time
 	// Status and Error are the result of the last attempt.
@@ -55,8 +55,8 @@ func deliveries(webhookID string, rows []deliveryRow) []Delivery {
 	return all
 }
 
-// Hold takes the lease of a webhook for the owner, or renews it. It reports false if another replica has the lease, or if the webhook was
-// deleted or disabled.
+// Hold takes or renews the owner's lease on a webhook. It reports false if another replica has the lease, or if the webhook was deleted
+// or disabled.
 func (s *Store) Hold(ctx context.Context, id, owner string, now, until time.Time) (bool, error) {
 	held, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhooks SET lease_owner = ?, lease_until = ?
 		WHERE id = ? AND disabled_at IS NULL AND (lease_owner = ? OR lease_until IS NULL OR lease_until <= ?)`,
@@ -65,14 +65,15 @@ func (s *Store) Hold(ctx context.Context, id, owner string, now, until time.Time
 	return held == 1, failure.While(err, "taking the lease of webhook %s", id)
 }
 
-// ReturnLease ends the lease of the owner, so that another replica can take it immediately.
+// ReturnLease ends the owner's lease on a webhook, so that another replica can take it immediately.
 func (s *Store) ReturnLease(ctx context.Context, id, owner string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhooks SET lease_until = NULL WHERE id = ? AND lease_owner = ?`, id, owner)
 
 	return failure.While(err, "returning the lease of webhook %s", id)
 }
 
-// Count returns the number of dead letters of the webhook, or of its pending deliveries, at most limit.
+// Count returns the number of the webhook's dead letters or, if dead is false, of its pending deliveries. It stops counting at
+// limit.
 func (s *Store) Count(ctx context.Context, id string, dead bool, limit int) (int, error) {
 	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*) FROM (
 		SELECT 1 FROM webhook_deliveries WHERE webhook_id = ? AND dead = ? `+storage.Page(limit, 0)+`) AS counted`, id, dead)
@@ -80,8 +81,8 @@ func (s *Store) Count(ctx context.Context, id string, dead bool, limit int) (int
 	return count, failure.While(err, "counting the deliveries of webhook %s", id)
 }
 
-// Add adds deliveries of the events, and advances the position of the webhook from its current value to last. It reports false if the
-// owner has lost the lease, or if another transaction has moved the position.
+// Add adds deliveries of the events, and advances the stored position of the webhook from webhook.Position to last. It reports false
+// if the owner has lost the lease, or if the stored position is different.
 func (s *Store) Add(ctx context.Context, webhook Webhook, owner string, events []eventlog.Event, last int64, now time.Time) (bool, error) {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		moved, err := storage.Exec(ctx, tx, `UPDATE webhooks SET position = ? WHERE id = ? AND position = ? AND lease_owner = ?`,
@@ -112,7 +113,8 @@ func (s *Store) Add(ctx context.Context, webhook Webhook, owner string, events [
 	return err == nil, failure.While(err, "adding deliveries of webhook %s", webhook.ID)
 }
 
-// Due returns at most limit deliveries that are due, sorted by due time. Of each subject, it returns only the earliest pending delivery.
+// Due returns at most limit deliveries that are due, sorted by due time. For each subject, it returns only the earliest pending
+// delivery.
 func (s *Store) Due(ctx context.Context, id string, now time.Time, limit int) ([]Delivery, error) {
 	rows, err := storage.Select[deliveryRow](ctx, s.db.Writer(), selectDeliveries+`WHERE webhook_id = ? AND NOT dead AND next_at <= ? AND NOT EXISTS (
 			SELECT 1 FROM webhook_deliveries AS earlier WHERE earlier.webhook_id = webhook_deliveries.webhook_id AND NOT earlier.dead
@@ -122,7 +124,7 @@ func (s *Store) Due(ctx context.Context, id string, now time.Time, limit int) ([
 	return deliveries(id, rows), failure.While(err, "finding deliveries of webhook %s", id)
 }
 
-// Attempt records the start of an attempt, and returns the updated delivery.
+// Attempt records that an attempt has started, and returns the updated delivery.
 func (s *Store) Attempt(ctx context.Context, delivery Delivery, now time.Time) (Delivery, error) {
 	delivery.Attempts++
 	if delivery.FirstAt.IsZero() {
@@ -135,7 +137,7 @@ func (s *Store) Attempt(ctx context.Context, delivery Delivery, now time.Time) (
 	return delivery, failure.While(err, "recording an attempt of webhook %s", delivery.WebhookID)
 }
 
-// Fail records the result of a failed attempt. The next one is at NextAt, unless the delivery is dead.
+// Fail records the result of a failed attempt. The next attempt is at NextAt, unless the delivery is a dead letter.
 func (s *Store) Fail(ctx context.Context, delivery Delivery) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhook_deliveries SET dead = ?, next_at = ?, status = ?, error = ?
 		WHERE webhook_id = ? AND position = ?`,
@@ -163,8 +165,8 @@ func (s *Store) Deliver(ctx context.Context, delivery Delivery, now time.Time) (
 	return removed == 1, failure.While(err, "recording a delivery of webhook %s", delivery.WebhookID)
 }
 
-// Undelivered returns at most limit deliveries of the webhook after a position, in the order of their events: the dead letters, or the pending
-// ones.
+// Undelivered returns at most limit dead letters of the webhook or, if dead is false, pending deliveries. It returns those after the given
+// position, in the order of their events.
 func (s *Store) Undelivered(ctx context.Context, id string, dead bool, after int64, limit int) ([]Delivery, error) {
 	rows, err := storage.Select[deliveryRow](ctx, s.db.Reader(), selectDeliveries+`WHERE webhook_id = ? AND dead = ? AND webhook_deliveries.position > ?
 		ORDER BY webhook_deliveries.position `+storage.Page(limit, 0), id, dead, after)
@@ -172,16 +174,16 @@ func (s *Store) Undelivered(ctx context.Context, id string, dead bool, after int
 	return deliveries(id, rows), failure.While(err, "listing deliveries of webhook %s", id)
 }
 
-// Replayed selects the deliveries that Replay makes due.
+// Replayed selects deliveries for Replay.
 type Replayed struct {
-	// Position selects the delivery of one event, dead or pending. If it is 0, all dead letters are selected, or all pending deliveries
-	// if Pending is set.
+	// Position selects the delivery of one event, even if it is a dead letter. If it is 0, all dead letters are selected or, if Pending
+	// is set, all pending deliveries.
 	Position int64
 	Pending  bool
 }
 
 // Replay makes deliveries of the webhook due now, and returns their number. Dead letters get the full number of attempts again. Pending
-// deliveries keep theirs, and wait for earlier events of their subject.
+// deliveries keep their numbers of attempts, and still wait for earlier deliveries of their subject.
 func (s *Store) Replay(ctx context.Context, tx storage.Tx, id string, which Replayed, now time.Time) (int, error) {
 	var conditions storage.Conditions
 
@@ -202,9 +204,9 @@ type Backlog struct {
 	Dead    int `db:"dead"`
 	// Disabled is the number of disabled webhooks.
 	Disabled int `db:"disabled"`
-	// Behind is the number of events after the position of the enabled webhook that is furthest behind.
+	// Behind is the number of events after the position of the enabled webhook with the lowest position.
 	Behind int64 `db:"behind"`
-	// Oldest is the time of the oldest event that is pending, or zero.
+	// Oldest is the time of the oldest event with a pending delivery, or zero.
 	Oldest storage.Time `db:"oldest"`
 }
 

@@ -41,10 +41,10 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "webhooks", Column: "content", Place: place}
 }
 
-// Secrets are the secrets with which messages are signed, in the form whsec_BASE64.
+// Secrets are the secrets for signing messages, in the form whsec_BASE64.
 type Secrets struct {
 	Current secret.String
-	// Previous signs messages, too, until PreviousUntil. It is empty before the first rotation.
+	// Messages are also signed with Previous until PreviousUntil. Previous is empty before the first rotation.
 	Previous      secret.String
 	PreviousUntil time.Time
 }
@@ -54,7 +54,7 @@ type Webhook struct {
 	ID      string
 	URL     secret.String // may contain a token
 	Secrets Secrets
-	// Filter selects the events.
+	// Filter selects the events that the webhook receives.
 	Filter eventlog.Filter
 	// Position is the position of the last event that was either turned into a delivery or not selected by the filter.
 	Position  int64
@@ -115,7 +115,7 @@ func (s *Store) webhook(row row) (Webhook, error) {
 	return found, nil
 }
 
-// sealed returns the envelope of the URL and the secrets.
+// sealed returns the envelope that contains the URL and the secrets.
 func (s *Store) sealed(webhook Webhook) (string, error) {
 	plain, err := json.Marshal(content{
 		webhook.URL.Reveal(), webhook.Secrets.Current.Reveal(), webhook.Secrets.Previous.Reveal(), webhook.Secrets.PreviousUntil,
@@ -156,7 +156,7 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Webhook, err
 	return s.webhook(row)
 }
 
-// Current is Get outside of a transaction.
+// Current is like Get, but outside of a transaction.
 func (s *Store) Current(ctx context.Context, id string) (Webhook, error) {
 	return s.Get(ctx, s.db.Reader(), id)
 }
@@ -182,14 +182,14 @@ func (s *Store) List(ctx context.Context) ([]Webhook, error) {
 	return listed, nil
 }
 
-// Delete removes a webhook with its deliveries. It reports false if it does not exist.
+// Delete removes a webhook with its deliveries. It reports false if the webhook does not exist.
 func (s *Store) Delete(ctx context.Context, tx storage.Tx, id string) (bool, error) {
 	removed, err := storage.Exec(ctx, tx, `DELETE FROM webhooks WHERE id = ?`, id)
 
 	return removed == 1, failure.While(err, "removing webhook %s", id)
 }
 
-// Lock is like Get, and locks the webhook until the transaction ends.
+// Lock is like Get, but also locks the webhook until the transaction ends.
 func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (Webhook, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT `+columns+` FROM webhooks WHERE id = ?`+s.db.ForUpdate(), id)
 	if err != nil {

@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	// interval bounds the cost of frequent probes: for this time after a successful write, Run only tests that the database responds.
+	// interval limits the cost of frequent probes. For this time after a successful write, Run tests only whether the database
+	// responds.
 	interval = 5 * time.Second
 	// contentSize is the size of the written content in bytes, about as much as the rows of a new instance. Several pages cannot fit
 	// into the free space of the pages that a full database already has.
 	contentSize = 12 << 10
-	// keep is how long the last row of a stopped replica is kept.
+	// keep is the minimum time for which the last row of a stopped replica is kept.
 	keep = time.Hour
 )
 
@@ -40,7 +41,7 @@ type Check struct {
 	succeeded time.Time
 }
 
-// Open migrates the table, removes the rows of stopped replicas, and returns the check of a new replica.
+// Open migrates the table, removes old rows of stopped replicas, and returns a Check for this replica.
 func Open(ctx context.Context, db *storage.DB, clock clock.PassiveClock) (*Check, error) {
 	if err := db.Migrate(ctx, "write_checks", migrations, "migrations"); err != nil {
 		return nil, err
@@ -56,8 +57,8 @@ func Open(ctx context.Context, db *storage.DB, clock clock.PassiveClock) (*Check
 	return check, nil
 }
 
-// Run fails if the database does not respond or does not store a row. Concurrent calls write one after the other. Each replaces the
-// row of this replica, so replicas do not wait for each other and the table stays small.
+// Run fails if the database does not respond or does not store a row. Concurrent calls write one after the other. Each call
+// replaces the row of this replica, so replicas do not wait for each other and the table stays small.
 func (c *Check) Run(ctx context.Context) error {
 	select {
 	case <-c.turn:
@@ -80,8 +81,8 @@ func (c *Check) Run(ctx context.Context) error {
 	return nil
 }
 
-// write inserts a row before it removes the last one, so that a full database cannot reuse the space of the last one. The statements are
-// not in one transaction, because a transaction that declares itself as read-write succeeds in a read-only session.
+// write inserts a row before it removes the previous one, so that a full database cannot reuse the space of the previous row. The
+// statements are not in one transaction, because a transaction that declares itself as read-write succeeds in a read-only session.
 func (c *Check) write(ctx context.Context, now time.Time) error {
 	content := make([]byte, contentSize)
 	_, _ = rand.Read(content) // never fails; random content cannot be compressed

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// fixture is a check with its database and its clock.
+// fixture is a Check with its database and its clock.
 type fixture struct {
 	*testing.T
 

@@ -31,8 +31,8 @@ Machine: %s.
 
 `
 
-// largeHead is the head of the page about a large database. Its verbs are the number of clients, the number of instances, of operations
-// per instance and of rounds, and the machine.
+// largeHead is the introduction of the page about a large database. Its verbs are the numbers of clients, of instances, of
+// operations per instance and of rounds, and the description of the machine.
 const largeHead = `# Benchmarks of a large database
 
 Written by ` + "`make bench-large`" + `. The setup is that of [benchmarks.md](benchmarks.md), with %d clients, but the broker's database has %d instances
@@ -61,8 +61,8 @@ var (
 	out    = flag.String("out", "", "file to which the page is written; without it, no page is written")
 )
 
-// TestMain runs the floor instead of the tests if the environment variable floorAddress is set. startFloor uses this to run the
-// test binary again as a separate process.
+// TestMain runs the floor instead of the tests if the environment variable named in floorAddress is set. startFloor sets it to run
+// the test binary again, as the floor's process.
 func TestMain(m *testing.M) {
 	if os.Getenv(floorAddress) == "" {
 		os.Exit(m.Run())
@@ -112,7 +112,7 @@ func scenarios() []scenario {
 	}
 }
 
-// Benchmark runs the scenarios that -bench selects and writes the page. If a scenario fails, the page has a row that reports the
+// Benchmark runs the scenarios that -bench selects and writes the page. If a scenario fails, a row of the page reports the
 // failure, and the next scenario runs.
 func Benchmark(b *testing.B) {
 	broker := filepath.Join(b.TempDir(), "broker")
@@ -151,7 +151,7 @@ func Benchmark(b *testing.B) {
 		table := &report.Table{}
 
 		if !b.Run(scenario.name, func(b *testing.B) {
-			if b.N == 1 { // Go calls a benchmark that takes less than a second again with a higher N.
+			if b.N == 1 { // If a benchmark takes less than a second, Go calls it again with a higher N.
 				(&scope{TB: b, postgres: postgres, broker: broker, table: table}).within(scenario.measure)
 			}
 
@@ -176,7 +176,7 @@ func Benchmark(b *testing.B) {
 	}
 }
 
-// machine describes the hardware, the versions of Go and PostgreSQL, and PostgreSQL's settings.
+// machine returns a description of the hardware, the versions of Go and PostgreSQL, and PostgreSQL's settings.
 func machine(tb testing.TB, postgres *postgrestest.Server, settings string) string {
 	tb.Helper()
 
@@ -206,7 +206,7 @@ func machine(tb testing.TB, postgres *postgrestest.Server, settings string) stri
 		float64(*memory.MemTotalBytes)/gibibyte, runtime.Version(), database)
 }
 
-// open connects to a database until the test ends.
+// open returns a connection to a database, which is closed when the test ends.
 func open(tb testing.TB, postgres *postgrestest.Server, database string) *sqlx.DB {
 	tb.Helper()
 
@@ -230,8 +230,8 @@ func open(tb testing.TB, postgres *postgrestest.Server, database string) *sqlx.D
 	return db
 }
 
-// scope is a part of a scenario. Its programs and databases end with the scope. Because a scope is a testing.TB with its own
-// cleanups, the harness can start services in it.
+// scope is a part of a scenario. At its end, its programs are stopped and its databases are dropped. Because a scope is a
+// testing.TB with its own cleanups, the harness can start services in it.
 type scope struct {
 	testing.TB
 
@@ -243,10 +243,10 @@ type scope struct {
 	cleanups []func()
 }
 
-// Cleanup calls the function when the scope ends. Functions are called in reverse order.
+// Cleanup registers a function to be called when the scope ends. The last registered function is called first.
 func (s *scope) Cleanup(function func()) { s.cleanups = append(s.cleanups, function) }
 
-// within calls the function with a new scope and ends the scope afterwards.
+// within calls measure with a new scope, and ends the scope afterwards.
 func (s *scope) within(measure func(s *scope)) {
 	inner := &scope{TB: s.TB, postgres: s.postgres, broker: s.broker, table: s.table}
 
@@ -259,7 +259,7 @@ func (s *scope) within(measure func(s *scope)) {
 	measure(inner)
 }
 
-// rounds calls the function once per round, each time in a new scope.
+// rounds calls measure once per round, each time with a new scope.
 func (s *scope) rounds(measure func(s *scope)) {
 	for range *rounds {
 		s.within(measure)

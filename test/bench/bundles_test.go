@@ -37,7 +37,7 @@ import (
 // bundleNamespace is the namespace of the bundle provisioner.
 const bundleNamespace = "bundle-system"
 
-// bundler is a bundle provisioner with a kube-apiserver, on which it also installs.
+// bundler is a bundle provisioner with one kube-apiserver, which is both its hub and its target.
 type bundler struct {
 	*program
 	client.Client
@@ -45,7 +45,7 @@ type bundler struct {
 	status string
 }
 
-// startBundler starts a kube-apiserver with etcd, and a bundle provisioner, until the scope ends.
+// startBundler runs a kube-apiserver with etcd, and a bundle provisioner, until the scope ends.
 func (s *scope) startBundler() *bundler {
 	ctrl.SetLogger(logr.Discard())
 
@@ -109,7 +109,7 @@ func (s *scope) startBundler() *bundler {
 	}), connection, status}
 }
 
-// source stores manifests in a ConfigMap, and returns it as a source.
+// source stores manifests in a ConfigMap, and returns a BundleSource that refers to it.
 func (b *bundler) source(name, manifests string) v1alpha1.BundleSource {
 	b.Helper()
 
@@ -126,7 +126,7 @@ func (b *bundler) source(name, manifests string) v1alpha1.BundleSource {
 
 const plainClass = "core-rukpak-io-plain"
 
-// deployment returns a BundleDeployment.
+// deployment returns a BundleDeployment of the given source.
 func deployment(name string, source v1alpha1.BundleSource) *v1alpha1.BundleDeployment {
 	return &v1alpha1.BundleDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -136,7 +136,7 @@ func deployment(name string, source v1alpha1.BundleSource) *v1alpha1.BundleDeplo
 	}
 }
 
-// until polls a condition. The interval is short compared to the measured times.
+// until polls until the condition is true. The interval must be short compared to the measured times.
 func (b *bundler) until(interval time.Duration, condition func() bool) {
 	b.Helper()
 
@@ -149,7 +149,7 @@ func (b *bundler) until(interval time.Duration, condition func() bool) {
 	}
 }
 
-// allInstalled reports whether a number of BundleDeployments are installed and a number of Bundles unpacked.
+// allInstalled reports whether the given numbers of BundleDeployments are installed and of Bundles are unpacked.
 func (b *bundler) allInstalled(deployments, bundles int) bool {
 	b.Helper()
 
@@ -226,7 +226,7 @@ func measureBundles(s *scope) {
 	took := time.Since(start)
 	used := s.cpuOf(b.command.Process.Pid) - cpu
 
-	// The first passes after the installation read the health of the objects.
+	// The first reconciliations after the installation read the health of the objects, which must not count as idle work.
 	time.Sleep(10 * time.Second)
 
 	name := fmt.Sprintf("%d Bundles and %d BundleDeployments at once (one run): ", deployments+alone, deployments)
@@ -262,7 +262,8 @@ func measureBundles(s *scope) {
 	}, objects/took.Seconds(), objects/b.creation(deployments, alone, sources).Seconds())
 }
 
-// creation creates the objects of measureBundles by server-side apply, with a class that nobody serves, and returns how long that takes.
+// creation creates the same objects as measureBundles by server-side apply, with a provisioner class that no provisioner serves, and
+// returns how long that takes.
 func (b *bundler) creation(deployments, alone int, sources []v1alpha1.BundleSource) time.Duration {
 	b.Helper()
 
@@ -316,7 +317,7 @@ func (b *bundler) creation(deployments, alone int, sources []v1alpha1.BundleSour
 	return time.Since(start)
 }
 
-// total returns the number of calls between two results of bundler.calls.
+// total returns the number of calls between two calls to bundler.calls, whose results are before and after.
 func total(before, after map[string]float64) (sum float64) {
 	for method, count := range after {
 		sum += count - before[method]
@@ -325,7 +326,7 @@ func total(before, after map[string]float64) (sum float64) {
 	return sum
 }
 
-// methods lists the calls between two results of bundler.calls by method, divided by a number.
+// methods lists the calls between two results of bundler.calls by method. It divides each count by the number by.
 func methods(before, after map[string]float64, by float64) string {
 	var lines []string
 
@@ -340,7 +341,7 @@ func methods(before, after map[string]float64, by float64) string {
 	return strings.Join(lines, ", ")
 }
 
-// measurePivot compares the pivot of a bundle with a patch of each of its objects, one after another.
+// measurePivot compares a pivot to a new Bundle with patching each of its objects, one after another.
 func measurePivot(s *scope) {
 	const objects = 100
 
@@ -378,14 +379,14 @@ func measurePivot(s *scope) {
 
 		took := time.Since(start)
 
-		// Shares of rates, so that a larger share is better: a pivot of 1.5 times the duration has 67 %.
+		// The share compares rates, so that more is better: a pivot that takes 1.5 times as long as the floor has a share of 67 %.
 		s.addWithFloor(report.Figure{
 			Name: "pivot of a bundle with 100 objects: objects per second", FloorShare: 67, Note: "floor: 100 server-side apply PATCHes, one after another",
 		}, objects/took.Seconds(), objects/b.patches(objects, value).Seconds())
 	}
 }
 
-// patches applies objects one after another, with a new value, and returns how long that takes.
+// patches applies count objects with the given value, one after another, and returns how long that takes.
 func (b *bundler) patches(count int, value string) time.Duration {
 	b.Helper()
 

@@ -8,12 +8,12 @@ import (
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
-// backlog is the number of operations that wait for a worker in measureBusy. The workers must not finish them all while they
-// are measured.
+// backlog is the number of operations that wait for a worker in measureBusy. It is so large that the workers do not finish them all
+// during the measurement.
 const backlog = 5_000
 
-// measureBusy measures how requests and operations share a replica. One broker without workers, and one that has operations for
-// all workers, receive the same requests on the same database. The operations of the second are also measured without requests.
+// measureBusy measures how requests and operations share a replica. A broker without workers, and one that has operations for
+// all its workers, receive the same requests, on the same database. The operations are also measured without requests.
 func measureBusy(s *scope) {
 	s.rounds(func(s *scope) {
 		e := s.prepare(simulated.Behaviour{})
@@ -43,10 +43,10 @@ func measureBusy(s *scope) {
 	})
 }
 
-// shares are the rates of requests, and of operations that succeed at the same time, per second.
+// shares contains rates per second: those of creates and polls, and those of the operations that succeed during each of them.
 type shares struct{ creates, polls, duringCreates, duringPolls float64 }
 
-// share measures creates and polls, one after the other.
+// share measures the rates during creates, and then during polls.
 func (e *environment) share() (measured shares) {
 	var accepted []prefill.Copy
 
@@ -59,7 +59,7 @@ func (e *environment) share() (measured shares) {
 	return measured
 }
 
-// succeeding returns how many operations per second succeed during the load.
+// succeeding calls during, which sends the load, and returns how many operations per second succeed meanwhile.
 func (e *environment) succeeding(during func()) float64 {
 	const query = `SELECT count(*) FROM operations WHERE state = 'succeeded'`
 

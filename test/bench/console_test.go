@@ -20,7 +20,7 @@ import (
 // viewers is the number of users who watch a page.
 const viewers = 200
 
-// login logs in at the console of a broker, and returns the headers of requests that a page sends to refresh itself.
+// login logs in to the console of a broker, and returns the headers of the requests with which a page refreshes itself.
 func (s *scope) login(broker string) http.Header {
 	s.Helper()
 
@@ -45,7 +45,8 @@ func (s *scope) login(broker string) http.Header {
 	return http.Header{"Cookie": {response.Cookies()[0].String()}, "X-Console-Live": {"1"}, "Sec-Fetch-Dest": {"empty"}}
 }
 
-// measureViewers measures how much users who watch pages of the console slow down a broker that accepts creates, and how soon a page shows a change.
+// measureViewers measures how much a broker that accepts creates is slowed down by users who watch pages of the console, and how
+// soon a page shows a change.
 func measureViewers(s *scope) {
 	e := s.startPaused()
 	e.create(1)
@@ -76,16 +77,16 @@ func measureViewers(s *scope) {
 	})
 }
 
-// watched is a page of the console, and the address of its live updates.
+// watched contains the path of a console page and of the page's event stream.
 type watched struct{ page, live string }
 
-// watch runs do while viewers have the page open. Each of them requests it again when the broker says that it has changed, as a browser does. do
-// begins when all have seen the page once.
+// watch calls do while count viewers have a page open. Like a browser, each viewer requests the page again when the broker reports a
+// change. watch calls do once all viewers have loaded the page.
 func (s *scope) watch(count int, of watched, header http.Header, do func()) {
 	s.Helper()
 
 	ctx, stop := context.WithCancel(s.Context())
-	generator := load.New(2 * count) // a page and a stream each
+	generator := load.New(2 * count) // each viewer has a connection for the page and one for the stream
 
 	var (
 		group errgroup.Group
@@ -121,7 +122,8 @@ func (s *scope) watch(count int, of watched, header http.Header, do func()) {
 	generator.Close()
 }
 
-// visible returns the times from the responses to creates until an open list of instances shows them.
+// visible returns how long it takes after the response to a create until an open list of instances shows the instance, for several
+// creates.
 func (s *scope) visible(e *environment, header http.Header) []time.Duration {
 	const times = 10
 

@@ -4,7 +4,7 @@
 //
 //	go test ./test/bench -bench /accept -v -args -rounds 1
 //
-// measures one scenario and logs every sample. Scenarios have no time limits and never fail because of a slow figure; the page
+// measures one scenario and logs every sample. Scenarios have no time limits and do not fail if a figure misses its target; the page
 // shows which figures reach their targets. Each scenario is a Go benchmark that reports its medians as metrics, so benchstat can
 // compare two commits.
 //

@@ -48,7 +48,7 @@ func (s *scope) start(behaviour simulated.Behaviour) *environment {
 	return e
 }
 
-// startPaused starts an environment whose broker accepts requests and runs no operations.
+// startPaused starts an environment whose broker accepts requests but runs no operations.
 func (s *scope) startPaused() *environment {
 	e := s.prepare(simulated.Behaviour{})
 	e.broker = s.startBroker(e, paused)
@@ -56,7 +56,7 @@ func (s *scope) startPaused() *environment {
 	return e
 }
 
-// prepare starts everything except the broker.
+// prepare creates an environment and starts everything except the broker.
 func (s *scope) prepare(behaviour simulated.Behaviour) *environment {
 	database := s.postgres.Database(s)
 
@@ -66,9 +66,9 @@ func (s *scope) prepare(behaviour simulated.Behaviour) *environment {
 	}
 }
 
-// fill returns an environment whose database has count instances and whose broker is stopped. If ready is true, the runtimes of
-// the instances are ready. Otherwise the operations of the instances wait for the Provisioner. The broker creates only one
-// instance, which fill copies.
+// fill returns an environment whose database contains count instances and whose broker is stopped. If ready is true, the instances'
+// runtimes are ready. Otherwise, the instances' operations wait for the Provisioner. The broker creates only one instance, which
+// fill copies.
 func (s *scope) fill(count int, ready bool) (*environment, []prefill.Copy) {
 	e := s.start(simulated.Behaviour{Hold: !ready})
 	e.create(1)
@@ -87,10 +87,10 @@ func (s *scope) fill(count int, ready bool) (*environment, []prefill.Copy) {
 	return e, prefill.Multiply(s, e.db, keys, prefill.Options{Count: count})
 }
 
-// create creates instances of many tenants with concurrent requests and returns the responses.
+// create creates count instances of manyTenants tenants with concurrent requests and returns the responses.
 func (e *environment) create(count int) []load.Response { return e.createFor(manyTenants, count) }
 
-// createFor creates instances, distributed over tenants.
+// createFor is like create, but distributes the instances over the given number of tenants.
 func (e *environment) createFor(tenants, count int) []load.Response {
 	return e.send(count, creates(e.broker.url, tenants))
 }
@@ -115,7 +115,7 @@ func (e *environment) finish(count int) (ended time.Time) {
 	return ended
 }
 
-// get runs a query with a single result and scans the result into value, which is a pointer.
+// get runs a query that returns a single row and scans it into value, which is a pointer.
 func (e *environment) get(value any, query string, arguments ...any) {
 	e.Helper()
 
@@ -124,7 +124,7 @@ func (e *environment) get(value any, query string, arguments ...any) {
 	}
 }
 
-// Conditions for waitFor. Their argument is the number of operations.
+// Conditions for waitFor. Their parameter $1 is the number of operations.
 const (
 	// allSucceeded is evaluated often during measurements. It counts operations only if the indexes show that all operations
 	// have ended.
@@ -147,7 +147,7 @@ func (e *environment) waitFor(condition string, count int) {
 	})
 }
 
-// until waits until the condition is true. After a timeout, the error lists the states of all operations.
+// until waits until the condition is true. If it times out, it fails the scenario with a list of all operations' states.
 func (e *environment) until(what string, condition func() bool) {
 	e.Helper()
 
@@ -198,12 +198,12 @@ func header() http.Header {
 	}
 }
 
-// creates returns requests for new instances as Cloud Foundry sends them, distributed over tenants.
+// creates returns a function that creates requests for new instances, distributed over tenants, as Cloud Foundry sends them.
 func creates(url string, tenants int) func(number int) load.Request {
 	return createsWith(url, tenants, func(_, _ map[string]any) {})
 }
 
-// createsWith is like creates, with changes of the body.
+// createsWith is like creates, but calls change to modify the body and its context.
 func createsWith(url string, tenants int, change func(body, context map[string]any)) func(number int) load.Request {
 	header := header()
 
@@ -234,7 +234,7 @@ func createsWith(url string, tenants int, change func(body, context map[string]a
 	}
 }
 
-// gets returns identical GET requests for a URL.
+// gets returns a function that always returns the same GET request for url.
 func gets(url string) func(int) load.Request {
 	request := load.Request{Method: http.MethodGet, URL: url, Header: header(), Want: http.StatusOK}
 

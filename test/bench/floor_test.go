@@ -27,7 +27,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// The floor is a server that does only the unavoidable work of some requests of the broker. It uses the broker's HTTP server,
+// The floor is a server that does only the unavoidable work for some of the broker's requests. It uses the broker's HTTP server,
 // Basic authentication, log line, database driver and pool size. Like the broker, it runs as a separate process.
 
 // Environment variables of the floor. The data source name is for lib/pq.
@@ -40,7 +40,8 @@ const (
 // floorReady is the path of the floor's readiness probe. The probe needs no user and does no work.
 const floorReady = "/ready"
 
-// floorList is the path of a list of pageSize entries. The parameter before is the number after that of the first entry.
+// floorList is the path of a list in pages of pageSize entries. A page contains the entries with numbers below the query parameter
+// "before".
 const (
 	floorList = "/v2/list"
 	pageSize  = 100
@@ -52,14 +53,14 @@ const (
 	floorConnectionAge = 30 * time.Minute
 )
 
-// floorTables creates the tables of the floor if they do not exist.
+// floorTables contains the SQL statements that create the floor's tables if they do not exist.
 const floorTables = `
 CREATE TABLE IF NOT EXISTS floor_list (number BIGINT PRIMARY KEY, entry TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS floor_instances (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, request TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS floor_operations (
 	id TEXT PRIMARY KEY, instance_id TEXT NOT NULL, state TEXT NOT NULL, description TEXT NOT NULL, payload TEXT NOT NULL)`
 
-// floor has the prepared statements of the floor.
+// floor handles the floor's requests with prepared statements.
 type floor struct {
 	db                                                           *sqlx.DB
 	insertInstance, insertOperation, selectOperation, selectPage *sqlx.Stmt
@@ -128,7 +129,7 @@ func runFloor() (err error) {
 	return server.Run(ctx)
 }
 
-// provision commits an instance and an operation in one transaction.
+// provision inserts an instance and an operation in one transaction.
 func (f floor) provision(request *http.Request) (httpserver.Response, error) {
 	ctx, operation := request.Context(), uuid.NewString()
 
@@ -163,7 +164,7 @@ func (f floor) provision(request *http.Request) (httpserver.Response, error) {
 	return response, tx.Commit()
 }
 
-// lastOperation reads one row.
+// lastOperation reads the row of one operation.
 func (f floor) lastOperation(request *http.Request) (httpserver.Response, error) {
 	var operation struct {
 		State       string `json:"state"`
@@ -177,7 +178,7 @@ func (f floor) lastOperation(request *http.Request) (httpserver.Response, error)
 	return httpserver.OK(operation), nil
 }
 
-// list reads a page of entries, newest first, and one more to detect a next page.
+// list reads a page of entries, newest first, and one more entry to find out whether there is a next page.
 func (f floor) list(request *http.Request) (httpserver.Response, error) {
 	before, err := strconv.ParseInt(request.URL.Query().Get("before"), 10, 64)
 	if err != nil {

@@ -23,7 +23,7 @@ func measureFinished(s *scope) {
 	e, _ := s.fill(count, true)
 
 	for _, statement := range []string{
-		// The copies have one name, plan and region.
+		// All copies have the same name, plan and region. Searches and sorting need different ones.
 		`UPDATE instances SET name = left(md5(id), 12), plan_name = 'plan-' || abs(hashtext(id)) % 5, region = 'region-' || abs(hashtext(id)) % 20`,
 		`VACUUM ANALYZE instances`,
 	} {
@@ -62,11 +62,11 @@ func measureFinished(s *scope) {
 	})
 }
 
-// measureConsole measures the page of instances in the console: in each order, deep in the list, and with searches. middle is a page in the
-// middle of the list of the operator API.
+// measureConsole measures the console's page of instances: in each sort order, deep in the list, and with searches. middle is a
+// page from the middle of the operator API's list.
 func (s *scope) measureConsole(generator *load.Generator, broker *program, middle operatorapi.RuntimeList) {
 	header := s.login(broker.url)
-	header.Del("X-Console-Live") // pages that refresh themselves share results
+	header.Del("X-Console-Live") // with this header, requests share results
 
 	found := middle.Data[0]
 	pages := []struct{ name, query string }{
@@ -89,12 +89,12 @@ func (s *scope) measureConsole(generator *load.Generator, broker *program, middl
 	}
 }
 
-// latency fetches a URL repeatedly and returns the median latency in milliseconds.
+// latency fetches url repeatedly and returns the median latency in milliseconds.
 func (s *scope) latency(generator *load.Generator, url string) float64 {
 	return s.medianOf(generator, gets(url)(0))
 }
 
-// medianOf sends a request repeatedly and returns the median latency in milliseconds.
+// medianOf sends the same request repeatedly and returns the median latency in milliseconds.
 func (s *scope) medianOf(generator *load.Generator, request load.Request) float64 {
 	const times = 200
 

@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// measureIntegrations measures what the integrations add to the cost of an operation. A broker without integrations and one with all
-// that a create calls, whose systems respond immediately, create the same number of instances. The Reconciler installs Kyma. The account
-// pool is off, because it needs a Gardener.
+// measureIntegrations measures how much the integrations add to the cost of an operation. A broker without integrations, and one
+// with all integrations that a create uses, create the same number of instances. The integrated systems respond immediately, and
+// the Reconciler installs Kyma. The account pool is disabled, because it needs a garden.
 func measureIntegrations(s *scope) {
 	const size = 500
 
@@ -46,8 +46,8 @@ func measureIntegrations(s *scope) {
 	})
 }
 
-// integrations starts simulators of all systems and returns the variables that connect a broker to them. The simulators stop with the
-// scope.
+// integrations runs simulators of all integrated systems until the scope ends, and returns the environment variables that connect a
+// broker to them.
 func (s *scope) integrations() []string {
 	server := httptest.NewServer(simulator.NewHandler(fakeavs.New(), fakeedp.New(), fakeias.New(), fakereconciler.New()))
 	s.Cleanup(server.Close)

@@ -10,21 +10,22 @@ import (
 )
 
 const (
-	// claimLimit is the number of operations of a claim. The first claims fill caches and query plans.
+	// claimLimit is the number of operations in one claim. claimsBefore claims run before the measurement and fill caches and query
+	// plans.
 	claimLimit   = 10
 	claimsBefore = 20
 	claims       = 100
-	// claimed is the number of operations that all claims need.
+	// claimed is the number of operations that all claims take together.
 	claimed = (claimsBefore + claims) * claimLimit
 )
 
-// floorClaim claims the oldest rows of the floor.
+// floorClaim claims the oldest pending rows of the floor.
 const floorClaim = `WITH chosen AS MATERIALIZED (
 	SELECT id FROM floor_operations WHERE state = 'pending' ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
 	UPDATE floor_operations SET state = 'in progress' WHERE id IN (SELECT id FROM chosen) RETURNING *`
 
-// measureClaims measures how many of the accepted operations per second the store claims, one claim after the other, in the process of the
-// benchmark. Each claim is a commit.
+// measureClaims measures how many accepted operations per second the store claims, in sequential claims from the benchmark's
+// process. Each claim is committed separately.
 func (s *scope) measureClaims(e *environment) (measured sample) {
 	s.within(func(s *scope) {
 		db, keys := harness.OpenSealed(s, e.database)
@@ -60,8 +61,8 @@ func (s *scope) measureClaims(e *environment) (measured sample) {
 	return measured
 }
 
-// claimRates returns the numbers of operations that the broker's store and the floor claim per second. Their claims alternate, because they
-// take milliseconds, and the speed of the disk changes from one second to the next.
+// claimRates returns how many operations per second the broker's store and the floor claim. Their claims alternate, so that both are
+// affected alike when the speed of the disk changes from one second to the next.
 func (s *scope) claimRates(broker, floor func() (claimed int)) sample {
 	s.Helper()
 

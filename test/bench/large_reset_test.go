@@ -3,11 +3,11 @@ package bench
 import "fmt"
 
 // reset removes the rows that a round has added, so that each round starts with the same rows in both databases. Otherwise, the first
-// pages of the large database would have other entries than those of the small one: the entry of a creation is twice as large as that of
-// an update. Claims would pass the index entries of earlier claims. No broker may run.
+// pages of the large database would contain different entries than those of the small one, and the entry of a creation is twice as
+// large as that of an update. Besides, claims would have to skip the index entries of earlier claims. No broker may be running.
 func (z *sized) reset() {
 	for _, statement := range append(withoutTriggers(
-		// The fill contains no unfinished operations.
+		// The filled database contained no unfinished operations, so those found now are from the round.
 		`DELETE FROM timeline WHERE operation_id IN (SELECT id FROM operations WHERE state IN ('pending', 'in progress'))`,
 		`DELETE FROM step_attempts WHERE operation_id IN (SELECT id FROM operations WHERE state IN ('pending', 'in progress'))`,
 		`DELETE FROM instances WHERE id IN (SELECT instance_id FROM operations WHERE state IN ('pending', 'in progress'))`,
@@ -18,14 +18,14 @@ func (z *sized) reset() {
 		fmt.Sprintf(`UPDATE audit_chain_head SET number = %d`, z.size*(operationsEach+1)),
 		`TRUNCATE new_events`,
 	),
-		// A plain VACUUM leaves index entries of few removed rows.
+		// If only few rows were removed, a plain VACUUM leaves their index entries.
 		`VACUUM (ANALYZE, INDEX_CLEANUP ON)`, `CHECKPOINT`,
 	) {
 		z.execute(statement)
 	}
 }
 
-// execute executes a statement on the only connection of the benchmark.
+// execute executes a statement on the benchmark's only database connection.
 func (e *environment) execute(statement string) {
 	e.Helper()
 
@@ -34,8 +34,8 @@ func (e *environment) execute(statement string) {
 	}
 }
 
-// withoutTriggers returns the statements between two others that disable and enable triggers for the connection. The triggers refuse changes
-// of the audit log.
+// withoutTriggers encloses the statements in two others, which disable and enable triggers for the connection. The triggers would
+// reject changes of the audit log.
 func withoutTriggers(statements ...string) []string {
 	return append(append([]string{`SET session_replication_role = replica`}, statements...), `RESET session_replication_role`)
 }

@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	// dueEntries is the number of audit log entries that become due in a round, and dueInstances that of instances whose operations become due.
-	// Three of the five operations of an instance are removed. A round ends before the retention has reached all of them.
+	// dueEntries is the number of audit log entries that become due for removal in a round, and dueInstances is the number of
+	// instances whose operations become due. Three of the five operations of an instance are removed. A round ends before all of
+	// them are removed.
 	dueEntries   = 200_000
 	dueInstances = 10_000
 )
 
-// Statements that make rows due. The retention removes operations only without a timeline, and only if the chain has the same end of their
-// retention period.
+// Statements that make rows due for removal. The retention removes an operation only if its timeline is already removed and the
+// hash chain contains the same end of its retention period.
 const (
 	addDueEntries = `INSERT INTO audit (id, at, action, instance_id, operation_id, ordered_by, status, entry, keep_until)
 		SELECT gen_random_uuid(), at, action, instance_id, operation_id, ordered_by, status, entry, now() - interval '1 hour'
@@ -30,16 +31,16 @@ const (
 		UPDATE audit_chain AS c SET keep_until = due.keep_until FROM due WHERE c.id = due.id AND c.source = 'operation'`
 )
 
-// Statements that undo them for the rows that the retention has not removed.
+// Statements that undo the ones above for the rows that the retention has not removed.
 const (
 	removeDueEntries   = `DELETE FROM audit WHERE keep_until < now()`
 	postponeOperations = `UPDATE operations SET examine_at = NULL WHERE examine_at < now()`
 )
 
-// removals selects the statements of the retention, including the statements of the triggers that they fire.
+// removals is a condition that selects the statements of the retention, including those of the triggers that they fire.
 const removals = `query ~ '(DELETE FROM (timeline|step_attempts|operations|audit) |SET timeline_removed_at|examine_at <|SET examine_at|SELECT o\.id FROM operations|position.*AS due)'`
 
-// swept are the numbers of removed rows.
+// swept contains row counts. Their differences between two times are the numbers of removed rows.
 type swept struct{ Timelines, Largest, Entries, Operations float64 }
 
 // measureRetention measures the latency of requests while a broker removes old timelines, audit log entries and operations, compared to a broker
@@ -98,7 +99,7 @@ func (z *sized) measureRetention(s *scope) {
 	}
 }
 
-// addSwept adds the figures of the removal during a round.
+// addSwept adds the figures about the rows removed during a round.
 func (z *sized) addSwept(s *scope, before, after swept, took time.Duration) {
 	for _, removed := range []struct {
 		rows  string
@@ -138,8 +139,9 @@ func (z *sized) addSwept(s *scope, before, after swept, took time.Duration) {
 	s.add(report.Figure{Name: "longest statement of the retention", Unit: "ms", AtMost: 100, Note: fmt.Sprintf("%.1f ms on average", longest.Mean)}, longest.Longest)
 }
 
-// swept returns how many operations have lost their timelines since the fill, the most in one transaction, which stores the same time in all
-// its rows, the number of due audit log entries, and that of operations.
+// swept returns the number of operations whose timelines were removed since the fill, the largest such number in one transaction,
+// the number of due audit log entries that are left, and the number of operations. Rows from one transaction have the same removal
+// time.
 func (z *sized) swept() (counts swept) {
 	z.get(&counts, `SELECT COALESCE(SUM(removed), 0) AS timelines, COALESCE(MAX(removed), 0) AS largest,
 			(SELECT COUNT(*) FROM audit WHERE keep_until < now()) AS entries,

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// smallSize is the number of instances of the database to which the large one is compared.
+	// smallSize is the number of instances in the database to which the large one is compared.
 	smallSize = 1_000
-	// operationsEach is the number of operations of each instance: its creation, and updates.
+	// operationsEach is the number of operations of each instance: its creation and its updates.
 	operationsEach = 5
 	day            = 24 * time.Hour
 	// largeAge is the age of the oldest instance. timelinesKept is the default of APP_TIMELINE_RETENTION.
@@ -28,7 +28,7 @@ const (
 	timelinesKept = 30 * day
 )
 
-// largeSettings returns settings of PostgreSQL for a database of this size on a machine with 24 GiB of memory.
+// largeSettings returns PostgreSQL settings for the large database on a machine with 24 GiB of memory.
 func largeSettings() []string {
 	return []string{
 		"shared_buffers=4GB", "effective_cache_size=12GB", "maintenance_work_mem=512MB", "max_wal_size=24GB", "checkpoint_timeout=30min",
@@ -42,17 +42,17 @@ type sized struct {
 
 	size   int
 	copies []prefill.Copy
-	// filledAt is the database's time when it was filled.
+	// filledAt is the time on the database server when the database had been filled.
 	filledAt time.Time
 }
 
-// measureLarge compares the figures of a large database to those of a small one, measures the retention, and the size of rows.
+// measureLarge compares the figures of a large database with those of a small one, and measures the retention and the size of rows.
 func measureLarge(s *scope) {
 	small, large := s.fillOperated(smallSize, false), s.fillOperated(*large, true)
 
 	small.measureBytes()
 	s.add(report.Figure{Name: fmt.Sprintf("size of the database with %d instances and emptied operations", large.size), Unit: "GiB"}, large.bytes()/gibibyte)
-	small.check(small.db.Close()) // A database with a connection cannot be copied.
+	small.check(small.db.Close()) // PostgreSQL cannot copy a database that has connections.
 
 	// Without this, the server would write the filled tables to disk while the first figures are measured.
 	_, err := large.db.ExecContext(s.Context(), `CHECKPOINT`)
@@ -82,9 +82,9 @@ func measureLarge(s *scope) {
 	large.measureRetention(s)
 }
 
-// fillOperated returns an environment whose database has size instances, each with several operations, an audit log entry and an
-// endpoint, and the tables of the floor with as many rows. The timelines of old operations are removed. If emptied is true, only the newest
-// operation of an instance has a payload.
+// fillOperated returns an environment whose database contains size instances, each with several operations, an audit log entry and
+// an endpoint. The floor's tables have as many rows. The timelines of old operations are removed. If emptied is true, only the
+// newest operation of each instance has a payload.
 func (s *scope) fillOperated(size int, emptied bool) *sized {
 	e := s.start(simulated.Behaviour{})
 	e.create(1)
@@ -104,7 +104,7 @@ func (s *scope) fillOperated(size int, emptied bool) *sized {
 		e.waitFor(allSucceeded, 2+i)
 	}
 
-	// The broker rejects another order with the same ID, and adds an entry to the audit log.
+	// The broker rejects a second order with the same ID, which adds an entry to the audit log.
 	e.fetch(generator, e.request(http.MethodPut, id, http.StatusConflict, harness.Order(harness.PlanAzure)))
 	e.until("the hash chain", func() (complete bool) {
 		e.get(&complete, `SELECT count(*) = $1 FROM audit_chain`, operationsEach+1)
@@ -122,7 +122,7 @@ func (s *scope) fillOperated(size int, emptied bool) *sized {
 	for _, statement := range []string{
 		floorTables,
 		`INSERT INTO floor_instances (id, tenant, request) SELECT id, global_account_id, request FROM instances`,
-		// PostgreSQL stores a whole payload outside of the row.
+		// A payload of full length is stored outside of the row, so only a short part of it counts.
 		`INSERT INTO floor_operations (id, instance_id, state, description, payload)
 			SELECT id, instance_id, state, description, left(payload, 32) FROM operations`,
 		`INSERT INTO floor_list (number, entry) SELECT row_number() OVER (ORDER BY created_at), to_jsonb(instances) - 'request' FROM instances`,
@@ -138,7 +138,7 @@ func (s *scope) fillOperated(size int, emptied bool) *sized {
 	return filled
 }
 
-// request returns a request for an instance.
+// request returns a request for an instance. want is the expected status.
 func (e *environment) request(method, instance string, want int, content map[string]any) load.Request {
 	body, err := json.Marshal(content)
 	e.check(err)
@@ -148,8 +148,8 @@ func (e *environment) request(method, instance string, want int, content map[str
 	}
 }
 
-// copied returns the environment with a copy of its database, so that accepted instances do not make it larger. The database must not
-// have connections.
+// copied returns an environment with a copy of the original's database, so that new instances do not make the original larger. The
+// original database must not have connections.
 func (s *scope) copied(original *sized) *sized {
 	environment := *original.environment
 	environment.scope = s
@@ -166,7 +166,7 @@ type sample struct {
 	unit string
 }
 
-// share returns the speed compared to that of the floor.
+// share returns the broker's speed as a share of the floor's speed.
 func (s sample) share() float64 {
 	if s.unit == "" {
 		return s.broker / s.floor
@@ -175,7 +175,7 @@ func (s sample) share() float64 {
 	return s.floor / s.broker
 }
 
-// samples are the figures of a round, with their names in the order of the page.
+// samples contains the figures of a round. names is in the order of the page.
 type samples struct {
 	names   []string
 	samples map[string]sample
@@ -186,7 +186,7 @@ func (s *samples) add(name string, sample sample) {
 	s.samples[name] = sample
 }
 
-// measureSize measures all figures of a size alternately with their floors.
+// measureSize measures all figures for one database size, each alternately with its floor.
 func (z *sized) measureSize(s *scope) samples {
 	measured := samples{samples: map[string]sample{}}
 
@@ -227,7 +227,7 @@ func (z *sized) measureSize(s *scope) samples {
 			measured.add(figure.name, sample{broker: z.rateWithCost(s, figure.name, broker, figure.broker).PerSecond, floor: least.PerSecond})
 		}
 
-		// On a slow machine, the rates above leave too few operations for the claims.
+		// On a slow machine, the measurements above create too few operations for the claims.
 		e.send(claimed, creates(floor.url, manyTenants))
 		e.send(claimed, creates(broker.url, manyTenants))
 		measured.add("claimed operations/s, ten at a time", s.measureClaims(&e))
@@ -236,7 +236,7 @@ func (z *sized) measureSize(s *scope) samples {
 	return measured
 }
 
-// rateWithCost measures the rate of responses and, in the large database, the CPU time of a request.
+// rateWithCost measures the rate of responses and, with the large database, the CPU time per request.
 func (z *sized) rateWithCost(s *scope, name string, broker *program, request func(number int) load.Request) load.Rate {
 	cost := func() (times [2]time.Duration) {
 		return [2]time.Duration{s.cpuOf(broker.command.Process.Pid), s.cpuOf(s.postgres.ID())}
@@ -259,7 +259,7 @@ func (z *sized) rateWithCost(s *scope, name string, broker *program, request fun
 	return rate
 }
 
-// middleOf returns the URL of the page in the middle of the list of instances.
+// middleOf returns the URL of the middle page of the list of instances.
 func (z *sized) middleOf(s *scope, generator *load.Generator, broker *program) string {
 	first := fmt.Sprintf("%s/runtimes?page_size=%d", broker.url, pageSize)
 
@@ -274,7 +274,7 @@ func (z *sized) middleOf(s *scope, generator *load.Generator, broker *program) s
 	return first + "&cursor=" + list.Cursor
 }
 
-// launch starts the PostgreSQL server of the benchmark.
+// launch starts the PostgreSQL server for the benchmarks, with largeSettings if the large database is measured.
 func launch() (*postgrestest.Server, error) {
 	if *large == 0 {
 		return postgrestest.Launch()

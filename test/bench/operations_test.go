@@ -21,7 +21,7 @@ func measureThroughput(s *scope) {
 	})
 }
 
-// finishAll creates size instances, waits until all are ready, and reports the cost of an operation.
+// finishAll creates size instances, waits until all are ready, and adds the cost per operation to the table.
 func (s *scope) finishAll(size int) {
 	e := s.start(simulated.Behaviour{})
 	cost := e.costOf(size, creates(e.broker.url, manyTenants))
@@ -39,7 +39,8 @@ func (s *scope) finishAll(size int) {
 	}, float64(calls.All())/float64(size))
 }
 
-// cost has the operations per second, and the commits and the milliseconds of CPU time per operation.
+// cost contains the number of operations per second and, per operation, the number of commits and the CPU time of the broker and of
+// PostgreSQL in milliseconds.
 type cost struct{ rate, commits, broker, postgres float64 }
 
 // costOf sends size requests for new instances, and waits until all are ready. The environment must have no other operations.
@@ -130,7 +131,7 @@ func measureSlowRuntimes(s *scope) {
 	}
 }
 
-// measureWaiting measures a broker with very many waiting operations, once with a feed and once without: the delay until the
+// measureWaiting measures a broker with thousands of waiting operations, once with a feed and once without: the delay until the
 // operations start, their cost while they wait, and the calls to the Provisioner.
 func measureWaiting(s *scope) {
 	s.within(func(s *scope) {
@@ -156,8 +157,8 @@ func measureWaiting(s *scope) {
 	})
 }
 
-// gather creates operations, waits until all their runtimes are ordered, and returns the number of operations. The first few
-// operations fill caches and pools, so the memory of an operation is computed from the growth during the rest.
+// gather creates operations, waits until all their runtimes are ordered, and returns the number of operations. The first operations
+// fill caches and pools, so the memory per operation is computed from the growth during the rest.
 func (e *environment) gather(name string) int {
 	const (
 		few  = 1_000
@@ -182,7 +183,8 @@ func (e *environment) gather(name string) int {
 	return few + rest
 }
 
-// order creates instances, waits until all their runtimes are ordered, and returns the longest time from acceptance to order.
+// order creates instances, waits until all their runtimes are ordered, and returns the longest time from the acceptance of an
+// instance to the order of its runtime.
 func (e *environment) order(count int) (longest time.Duration) {
 	ordered := e.provisioner.Calls().Orders + count
 	responses := e.create(count)

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/bench/report"
 )
 
-// measureOrchestration measures the plan of an orchestration of 10,000 instances and its run, with a Provisioner that responds
-// immediately. The commits of an upgrade itself are those of upgrades that are ordered one by one.
+// measureOrchestration measures the planning and the run of an orchestration of 10,000 instances, with a Provisioner that responds
+// immediately. For comparison, it measures the commits of upgrades that are ordered one by one.
 func measureOrchestration(s *scope) {
 	const (
 		count   = 10_000

@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// page is the page that the benchmarks of ordinary size write.
+// page is the path of the page that all benchmarks except those of the large database write.
 const page = "../../docs/operator/benchmarks.md"
 
-// named is a figure of the code: the pattern of its rows' names, and its position.
+// named is a figure in the code: a pattern that matches the names of its rows, and the figure's position in the source.
 type named struct {
 	pattern  *regexp.Regexp
 	position string
 }
 
-// TestPageHasAllRows compares the rows of the page with the figures of the code: each figure has a row, and each row a figure. A row that has not been
-// measured yet has the command that measures it.
+// TestPageHasAllRows compares the rows of the page with the figures in the code: each figure must have a row, and each row a
+// figure. A row that has not been measured yet contains the command that measures it.
 func TestPageHasAllRows(t *testing.T) {
 	content, err := os.ReadFile(page)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestPageHasAllRows(t *testing.T) {
 	}
 }
 
-// figuresOfCode returns the figures of all scenarios but those of the large database, which has a page of its own.
+// figuresOfCode returns the figures of all scenarios except the one with the large database, which has a page of its own.
 func figuresOfCode(t *testing.T) []named {
 	t.Helper()
 
@@ -108,14 +108,14 @@ func figuresOfCode(t *testing.T) []named {
 	return figures
 }
 
-// figureName is the pattern of the names of a figure.
+// figureName is a pattern that matches the names of a figure, and its position.
 type figureName struct {
 	pattern string
 	at      token.Pos
 }
 
-// namesOf returns the figures of a function. It visits the function in the order of the source, so that a variable has the value of the last assignment
-// before the figure.
+// namesOf returns the figures that a function adds. It visits the function in source order, so that a variable has the value from
+// the last assignment before the figure.
 func namesOf(function *ast.FuncDecl) []figureName {
 	var found []figureName
 
@@ -158,7 +158,8 @@ func namesOf(function *ast.FuncDecl) []figureName {
 	return found
 }
 
-// pattern returns a regular expression for the values of an expression: literals and known variables as they are, anything else matches everything.
+// pattern returns a regular expression that matches the values of an expression. It contains the values of literals and known
+// variables, and matches any text in place of everything else.
 func pattern(expression ast.Expr, variables map[string]string) string {
 	const anything = ".+"
 

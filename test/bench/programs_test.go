@@ -39,7 +39,7 @@ type program struct {
 
 	// url is the base URL of the API.
 	url string
-	// status is the base URL of the metrics of a broker, and empty for a floor.
+	// status is the base URL of a broker's metrics. It is empty for a floor.
 	status string
 	// startTook is the time from the start until the program was ready.
 	startTook time.Duration
@@ -76,8 +76,8 @@ func (s *scope) startBroker(e *environment, variables ...string) *program {
 	return p
 }
 
-// startFloor runs the floor of the broker's requests on the environment's database until the scope ends. The response for the
-// catalog has catalogBytes bytes. variables are additional environment variables.
+// startFloor runs the floor on the environment's database until the scope ends. Its catalog response has catalogBytes bytes.
+// variables are additional environment variables.
 func (s *scope) startFloor(e *environment, catalogBytes int, variables ...string) *program {
 	address := s.freeAddress()
 	dsn, err := s.postgres.DSN(e.database.Name)
@@ -102,7 +102,7 @@ func (s *scope) freeAddress() string {
 	return freeport.Address(port)
 }
 
-// startProgram starts a program with only the given environment variables and waits until the path ready returns 200. The
+// startProgram starts a program with only the given environment variables, and waits until the path given in ready returns 200. The
 // program runs until the scope ends.
 func (s *scope) startProgram(path, url, ready string, variables []string) *program {
 	log, err := os.Create(filepath.Join(s.TempDir(), "log"))
@@ -160,7 +160,7 @@ func (p *program) stop() {
 	p.terminate()
 	<-p.ended
 
-	// Wait returns the error of the context if the program itself ended without an error.
+	// If the program itself ended without an error, Wait returns the context's error.
 	if p.err == nil || errors.Is(p.err, context.Canceled) {
 		return
 	}

@@ -68,7 +68,7 @@ func measureProvisioner(s *scope) {
 	s.add(report.Figure{Name: name + "resident memory at its peak, including garden and load", Unit: "MiB"}, peak/mebibyte)
 }
 
-// orderRuntimes orders runtimes with concurrent requests.
+// orderRuntimes orders count runtimes with concurrent requests.
 func (s *scope) orderRuntimes(url string, count int) {
 	client, err := provisionerclient.New(provisionerclient.Options{URL: url})
 	s.check(err)

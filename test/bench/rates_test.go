@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// measureAccept measures how many creates per second a broker accepts while it runs no operations.
+// measureAccept measures how many creates per second a broker without running operations accepts.
 func measureAccept(s *scope) {
 	quiet := s.startPaused()
 	floor, strict := s.startFloor(quiet, 0), s.startFloor(quiet, 0, strictly)
@@ -79,7 +79,7 @@ func measureLastOperation(s *scope) {
 	})
 }
 
-// lastOperations returns polls of all operations in a scattered order.
+// lastOperations returns a function that creates polls of all instances' operations, in a scattered order.
 func lastOperations(url string, instances []prefill.Copy) func(number int) load.Request {
 	const stride = 7919 // a prime number, so that the loop reaches every instance
 
@@ -95,7 +95,7 @@ func lastOperations(url string, instances []prefill.Copy) func(number int) load.
 	}
 }
 
-// measureCatalog measures catalog requests. Their floor is a constant response of the same size.
+// measureCatalog measures catalog requests. The floor returns a constant response of the same size.
 func measureCatalog(s *scope) {
 	e := s.startPaused()
 	generator := load.New(1)

@@ -14,11 +14,12 @@ import (
 	"github.com/environment-broker/environment-broker/test/bench/report"
 )
 
-// sandboxStarts is the number of starts with and without the bundle provisioner in each round. A start takes less than a second.
+// sandboxStarts is the number of starts with the bundle provisioner in each round, and the number of starts without it. A start
+// takes less than a second.
 const sandboxStarts = 4
 
-// measureSandbox compares starts of the sandbox with and without the bundle provisioner, each with an empty folder, until it says that it is
-// ready. The bundler itself is built and started after that.
+// measureSandbox compares starts of the sandbox with and without the bundle provisioner. Each start has an empty folder and ends
+// when the sandbox reports that it is ready. The sandbox builds and starts the bundler only afterwards.
 func measureSandbox(s *scope) {
 	path := filepath.Join(s.TempDir(), "sandbox")
 	if output, err := exec.CommandContext(s.Context(), "go", "build", "-o", path, "../../cmd/sandbox").CombinedOutput(); err != nil {
@@ -43,7 +44,8 @@ func measureSandbox(s *scope) {
 
 func percent(value, of time.Duration) float64 { return 100 * value.Seconds() / of.Seconds() }
 
-// sandboxStart starts the sandbox in an empty folder, and returns the time until it is ready and its CPU time until then.
+// sandboxStart starts the sandbox in an empty folder, and returns how long it takes to become ready and how much CPU time it uses
+// until then.
 func (s *scope) sandboxStart(path string, bundles bool) (took, cpu time.Duration) {
 	ctx, cancel := context.WithTimeout(s.Context(), programTimeout)
 	defer cancel()

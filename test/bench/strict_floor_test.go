@@ -19,14 +19,14 @@ import (
 	"github.com/pivotal-cf/brokerapi/v10/domain/apiresponses"
 )
 
-// floorStrict selects the strict floor if the variable is set.
+// floorStrict is the environment variable that selects the strict floor.
 const (
 	floorStrict = "FLOOR_STRICT"
 	strictly    = floorStrict + "=true"
 )
 
-// The strict floor does the work of the floor with as little code as possible: plain net/http, pgx instead of database/sql and
-// lib/pq, no log line, no check of the user, no limits. Both floors use the same tables and the same number of connections.
+// The strict floor does the same work as the floor with as little code as possible: plain net/http, pgx instead of database/sql and
+// lib/pq, no log line, no authentication, no limits. Both floors use the same tables and the same number of connections.
 
 // runStrictFloor serves the strict floor until the program gets SIGINT or SIGTERM.
 func runStrictFloor() (err error) {
@@ -71,10 +71,10 @@ func runStrictFloor() (err error) {
 	return nil
 }
 
-// strictFloor has the requests of the strict floor.
+// strictFloor handles the requests to the strict floor.
 type strictFloor struct{ pool *pgxpool.Pool }
 
-// answer writes the status and the JSON body that the function returns.
+// answer returns a handler that writes the status and the JSON body returned by respond.
 func answer(respond func(*http.Request) (status int, body any, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status, body, err := respond(r)
@@ -90,7 +90,7 @@ func answer(respond func(*http.Request) (status int, body any, err error)) http.
 	}
 }
 
-// provision commits an instance and an operation in one transaction.
+// provision inserts an instance and an operation in one transaction.
 func (f strictFloor) provision(r *http.Request) (status int, response any, err error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -119,7 +119,7 @@ func (f strictFloor) provision(r *http.Request) (status int, response any, err e
 	return http.StatusAccepted, apiresponses.ProvisioningResponse{OperationData: operation}, err
 }
 
-// lastOperation reads one row.
+// lastOperation reads the row of one operation.
 func (f strictFloor) lastOperation(r *http.Request) (status int, response any, err error) {
 	var operation struct {
 		State       string `json:"state"`

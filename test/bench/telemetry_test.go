@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/bench/simulated"
 )
 
-// scrapeInterval is the interval at which the metrics are read. Prometheus usually reads them every 15 or 30 seconds.
+// scrapeInterval is the interval at which the metrics are scraped. Prometheus usually scrapes them every 15 or 30 seconds.
 const scrapeInterval = time.Second
 
 // observed is a broker whose requests are traced and whose metrics are read, or neither.
@@ -25,14 +25,15 @@ type observed struct {
 	sample string
 }
 
-// acceptance is the rate of creates, and the CPU time of the broker for each of them in milliseconds.
+// acceptance contains the rate of creates per second, and the broker's CPU time per create in milliseconds.
 type acceptance struct{ rate, cpu float64 }
 
-// measureTelemetry measures how much tracing of all requests and scrapes of the metrics slow down a broker that accepts creates. The collector
-// discards the spans.
+// measureTelemetry measures how much a broker that accepts creates is slowed down by tracing all requests and by scrapes of its
+// metrics. The collector discards the spans.
 //
-// Each broker has a new database, so the databases are equally large. The first one would be faster than the next ones, whose database has the creates
-// of its predecessors. In each round, the order is another one, because a measurement also pays for the checkpoints of the one before it.
+// Each broker has a new database, because in a shared one, each broker would be slowed down by the instances of its predecessors.
+// The order of the brokers changes from round to round, because each measurement is slowed down by the checkpoints of the one
+// before it.
 func measureTelemetry(s *scope) {
 	var received atomic.Int64
 
@@ -66,7 +67,8 @@ func measureTelemetry(s *scope) {
 	}
 }
 
-// orderOf returns the numbers below count in an order that depends on the round: each comes first, in the middle and last equally often.
+// orderOf returns the numbers below count in an order that depends on the round. Over the rounds, each number comes first, in the
+// middle and last equally often.
 func orderOf(round, count int) []int {
 	order := make([]int, count)
 
@@ -82,7 +84,7 @@ func orderOf(round, count int) []int {
 	return order
 }
 
-// observe measures a broker with a new database. A first measurement that does not count fills caches and query plans.
+// observe measures a broker with a new database. A first measurement, whose result is discarded, fills caches and query plans.
 func (s *scope) observe(arm observed, collector string) (measured acceptance) {
 	s.Helper()
 
@@ -113,7 +115,7 @@ func (s *scope) observe(arm observed, collector string) (measured acceptance) {
 	return measured
 }
 
-// scraped runs a measurement during which the metrics at the URL are read.
+// scraped calls measure, and meanwhile scrapes the metrics at url every scrapeInterval.
 func (s *scope) scraped(url string, measure func()) {
 	s.Helper()
 

@@ -18,8 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/bench/report"
 )
 
-// measureUnpack compares the extraction of a bundle with a loop over Go's packages, which verifies the digest and writes the same files
-// without any check.
+// measureUnpack compares the extraction of a bundle with a plain loop that uses only Go's standard packages. The loop verifies the
+// digest and writes the same files without any other check.
 func measureUnpack(s *scope) {
 	const times = 20
 
@@ -40,7 +40,7 @@ func measureUnpack(s *scope) {
 	})
 }
 
-// packedBundle returns an archive of 500 manifests with 8 MiB in total.
+// packedBundle returns an archive with 500 manifests, 8 MiB in total.
 func (s *scope) packedBundle() []byte {
 	const files, size, perFolder = 500, 16 << 10, 50
 
@@ -64,7 +64,7 @@ func (s *scope) packedBundle() []byte {
 	return packed.Bytes()
 }
 
-// extraction returns how long an extraction to a new folder takes.
+// extraction calls extract with a new folder and returns how long that takes.
 func (s *scope) extraction(extract func(folder string) error) time.Duration {
 	folder, err := os.MkdirTemp(s.TempDir(), "")
 	s.check(err)
@@ -95,7 +95,7 @@ func extract(s *scope, content []byte, folder string) error {
 	return err
 }
 
-// plainly extracts an archive with Go's packages only.
+// plainly extracts an archive with Go's standard packages only.
 func plainly(content []byte, folder string) error {
 	sum := sha256.New()
 

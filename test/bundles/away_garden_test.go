@@ -16,16 +16,18 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 )
 
-// The bundler is a program, so its clock is real. All its intervals are a 300th of their defaults, and with them an hour.
+// The bundler is a separate process, so the tests cannot use fake time. Instead, they divide all intervals of the bundler, and an
+// hour, by scale.
 const (
 	scale = 300
 	hour  = time.Hour / scale
-	// unreachable is the interval between the attempts to reach the target.
+	// unreachable is the interval between the bundler's attempts to reach the target.
 	unreachable = 30 * time.Second / scale
 )
 
-// TestTargetAway makes the target unreachable for an hour: at rest, before a pivot and an uninstallation begin, and at a write of a pivot. The
-// active Bundle stays the same and is served all the time, calls are bounded, and afterwards the bundler continues.
+// TestTargetAway makes the target unreachable for an hour: at rest, before a pivot or an uninstallation begins, and at a write of
+// a pivot. The active Bundle must stay the same and must always be served, the number of calls must be bounded, and the bundler
+// must continue afterwards.
 func TestTargetAway(t *testing.T) {
 	t.Parallel()
 
@@ -56,7 +58,7 @@ func TestTargetAway(t *testing.T) {
 	}
 }
 
-// awayBefore makes the target unreachable before the act of a scenario.
+// awayBefore makes the target unreachable before the scenario's act.
 func awayBefore(t *testing.T, scenario scenario) {
 	t.Helper()
 
@@ -68,7 +70,7 @@ func awayBefore(t *testing.T, scenario scenario) {
 	bundletest.Eventually(f, func() string { return scenario.end(f) })
 }
 
-// newAway returns a fixture with short intervals, in which a scenario is prepared, and whose content is read all the time.
+// newAway returns a fixture with short intervals, on which it has prepared the scenario. The fixture's content is read all the time.
 func newAway(t *testing.T, scenario scenario) *fixture {
 	t.Helper()
 
@@ -81,13 +83,13 @@ func newAway(t *testing.T, scenario scenario) *fixture {
 	return f
 }
 
-// leave makes the target unreachable, and ends the connections to it.
+// leave makes the target unreachable, and closes the connections to it.
 func (f *fixture) leave() {
 	f.gate.away.Store(true)
 	f.targetProxy.CloseClientConnections()
 }
 
-// anHour waits for an hour, and makes the target reachable again.
+// anHour waits for an hour, checks the bundler's calls during this time, and makes the target reachable again.
 func (f *fixture) anHour() {
 	f.Helper()
 
@@ -106,7 +108,7 @@ func (f *fixture) anHour() {
 		return ""
 	}
 
-	// The hour begins when the bundler has noticed.
+	// The hour begins when the bundler has noticed that the target is unreachable.
 	bundletest.Eventually(f, unknown)
 	f.gate.refused.Store(0)
 	before := len(f.gate.sofar())
@@ -129,12 +131,12 @@ func (f *fixture) anHour() {
 		}
 	}
 
-	// Each attempt is one call, and the watch of each of the two kinds makes some of its own.
+	// Each attempt is one call. The watches of the two kinds also make some calls.
 	if refused, most := f.gate.refused.Load(), int64(2*hour/unreachable); refused == 0 || refused > most {
 		f.Errorf("%d attempts to reach the target, more than %d or none", refused, most)
 	}
 
-	// The status changes when the target goes away, not with each attempt.
+	// The status changes once, when the target becomes unreachable, and not at each attempt.
 	if written > maxWritten {
 		f.Errorf("%d writes of the status, more than %d: %v", written, maxWritten, f.gate.sofar()[before:])
 	}
@@ -147,7 +149,7 @@ func (f *fixture) anHour() {
 	f.gate.away.Store(false)
 }
 
-// Maximum numbers of writes of the status, and of reads of the content, while the target is unreachable.
+// Maximum numbers of status writes and of content reads while the target is unreachable.
 const (
 	maxWritten = 6
 	maxRead    = 3

@@ -20,8 +20,9 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 )
 
-// TestCalls counts the calls of a bundler to its API server, without watches and leases, from the creation of BundleDeployments until all are
-// installed. The periodic checks do not count: how many of them begin before the watches do depends on the machine.
+// TestCalls counts the calls of a bundler to its API server from the creation of BundleDeployments until all are installed, except
+// for watches and leases. Periodic checks do not count either, because the number of checks before the watches begin depends on
+// the machine.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 
@@ -38,7 +39,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestCallsAtRest checks that a bundler makes no calls, without watches and leases, in a hundred times the interval of its periodic checks.
+// TestCallsAtRest checks that a bundler at rest makes no calls except for watches and leases, for a hundred times the interval of
+// its periodic checks.
 func TestCallsAtRest(t *testing.T) {
 	t.Parallel()
 
@@ -49,14 +51,14 @@ func TestCallsAtRest(t *testing.T) {
 }
 
 const (
-	// deployments is the number of BundleDeployments that the tests of calls create.
+	// deployments is the number of BundleDeployments that the tests in this file create.
 	deployments = 6
-	// restTime is how long a bundler must make no calls to be at rest.
+	// restTime is the time without calls after which a bundler counts as at rest.
 	restTime = 2 * time.Second
 )
 
-// callsOfDeployments creates BundleDeployments, each with one object, and removes them. It waits until the bundler is at rest before, between and
-// after, and returns the calls of the installation.
+// callsOfDeployments creates BundleDeployments, each with one object, and removes them. Before and after each of these changes, it
+// waits until the bundler is at rest. It returns the calls of the installation.
 func (f *fixture) callsOfDeployments() map[string]int {
 	f.Helper()
 	f.gate.record("", nil)
@@ -80,7 +82,7 @@ func (f *fixture) callsOfDeployments() map[string]int {
 
 	calls := f.calls()
 
-	// The objects go with their BundleDeployments.
+	// The bundler removes the objects together with their BundleDeployments.
 	if err := f.hub.DeleteAllOf(f.Context(), &v1alpha1.BundleDeployment{}, client.MatchingLabels{"test": f.name}); err != nil {
 		f.Fatal(err)
 	}
@@ -91,16 +93,17 @@ func (f *fixture) callsOfDeployments() map[string]int {
 	return calls
 }
 
-// maxCalls is the highest permitted mean number of calls for a BundleDeployment from its creation to rest.
+// maxCalls is the maximum mean number of calls for a BundleDeployment, from its creation until the bundler is at rest.
 const maxCalls = 20
 
-// single returns a bundle with one object.
+// single returns a bundle with one object, whose name contains the given number.
 func (f *fixture) single(number int) fstest.MapFS {
 	return fstest.MapFS{"manifests/object.yaml": {Data: fmt.Appendf(nil,
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s-%d, namespace: default}\n", f.name, number)}}
 }
 
-// allHealthy returns "" if a number of BundleDeployments exist, and all are installed and healthy.
+// allHealthy returns "" if the given number of BundleDeployments exist, and all are installed and healthy. Otherwise, it returns the
+// problem.
 func (f *fixture) allHealthy(number int) string {
 	f.Helper()
 
@@ -124,7 +127,7 @@ func (f *fixture) allHealthy(number int) string {
 	return ""
 }
 
-// quiet waits until the bundler has made no call for a time.
+// quiet waits until the bundler has made no call for the duration of pause.
 func (f *fixture) quiet(pause time.Duration) {
 	f.Helper()
 
@@ -147,7 +150,7 @@ func (f *fixture) quiet(pause time.Duration) {
 	})
 }
 
-// calls returns the numbers of calls to the hub since the last call, by name.
+// calls returns the numbers of API calls to the hub since the previous use of this function, by name.
 func (f *fixture) calls() map[string]int {
 	f.Helper()
 

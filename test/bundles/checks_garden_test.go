@@ -30,7 +30,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// kinds are the kinds that the bundles of the tests contain, with those that the bundler could create by mistake.
+// kinds lists the kinds of objects in the tests' bundles, and the kinds that the bundler could create by mistake.
 var kinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "ConfigMap"},
 	{Version: "v1", Kind: "Namespace"},
@@ -41,7 +41,7 @@ var kinds = []schema.GroupVersionKind{
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
 }
 
-// labelled returns the objects on the cluster with the labels of the BundleDeployment.
+// labelled returns the objects on the cluster that have the labels of the BundleDeployment.
 func (f *fixture) labelled() (objects []client.Object) {
 	f.Helper()
 
@@ -108,7 +108,8 @@ func (f *fixture) inventory() (names []string, err error) {
 	return names, nil
 }
 
-// installed returns "" if exactly the objects of a version are installed. An empty version is that of objects without one.
+// installed returns "" if exactly the objects of a version are installed and the status has the given reason. Otherwise, it
+// returns the problem. The version is empty for objects without a version annotation.
 func (f *fixture) installed(version, reason string) string {
 	f.Helper()
 
@@ -124,7 +125,7 @@ func (f *fixture) installed(version, reason string) string {
 		return fmt.Sprintf("the status is %+v", status)
 	}
 
-	expected := 1 // the active one
+	expected := 1 // the active Bundle
 	if reason == v1alpha1.ReasonUpgradeFailed {
 		expected++
 	}
@@ -145,7 +146,8 @@ func (f *fixture) installed(version, reason string) string {
 	return f.consistent(version)
 }
 
-// consistent returns "" if all objects have the version, and the inventory lists exactly them.
+// consistent returns "" if all objects have the wanted version, and the inventory lists exactly these objects. Otherwise, it
+// returns the problem.
 func (f *fixture) consistent(want string) string {
 	f.Helper()
 
@@ -171,7 +173,7 @@ func (f *fixture) consistent(want string) string {
 		return "the inventory: " + err.Error()
 	}
 
-	const objects = 4 // of each version
+	const objects = 4 // the number of objects in each version
 
 	if !slices.Equal(found, listed) || len(found) < objects || want != "" && len(found) != objects {
 		return fmt.Sprintf("installed are %v, and the inventory lists %v", found, listed)
@@ -180,7 +182,7 @@ func (f *fixture) consistent(want string) string {
 	return ""
 }
 
-// removed returns "" if nothing is left of the BundleDeployment.
+// removed returns "" if nothing is left of the BundleDeployment. Otherwise, it returns the problem.
 func (f *fixture) removed() string {
 	f.Helper()
 
@@ -196,8 +198,9 @@ func (f *fixture) removed() string {
 	return ""
 }
 
-// observe reads the content of the active Bundle again and again until stop is called. The Bundle must exist, and its content must be
-// served with its digest, whenever a replica responds; with always, at any time. stop returns how often it was read.
+// observe repeatedly reads the content of the active Bundle until stop is called. Whenever a replica responds, the Bundle must
+// exist, and its content must have the expected digest. If always is true, a replica must always respond. stop returns how many
+// reads succeeded.
 func (f *fixture) observe(always bool) (stop func() int64) {
 	f.Helper()
 
@@ -208,7 +211,7 @@ func (f *fixture) observe(always bool) (stop func() int64) {
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}}, Timeout: time.Second,
 	}
 	if always {
-		connection.Timeout = harness.Patience // a slow response is one
+		connection.Timeout = harness.Patience // a slow response counts as a response
 	}
 
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -269,7 +272,7 @@ func (f *fixture) active() string {
 	return deployment.Status.ActiveBundle
 }
 
-// serves reads the content of the active Bundle. served reports whether a replica has responded with it.
+// serves reads the content of the active Bundle. served reports whether a replica has responded with this content.
 func (f *fixture) serves(connection *http.Client) (problem string, served bool) {
 	active := f.active()
 	if active == "" {
@@ -283,19 +286,19 @@ func (f *fixture) serves(connection *http.Client) (problem string, served bool) 
 	case apierrors.IsNotFound(err) || err == nil && (bundle.Status.ContentURL == "" || !bundle.DeletionTimestamp.IsZero()):
 		problem = fmt.Sprintf("the active Bundle %s is lost: %v, %+v", active, err, bundle.Status)
 	case err != nil:
-		return "", false // the hub restarts
+		return "", false // the hub is restarting
 	default:
 		problem, served = f.fetch(connection, bundle)
 	}
 
 	if problem != "" && f.active() != active {
-		return "", false // another Bundle has been installed meanwhile
+		return "", false // another Bundle has been installed in the meantime
 	}
 
 	return problem, served
 }
 
-// fetch reads the content of a Bundle.
+// fetch reads the content of a Bundle. served reports whether a replica has responded with this content.
 func (f *fixture) fetch(connection *http.Client, bundle *v1alpha1.Bundle) (problem string, served bool) {
 	request, err := http.NewRequestWithContext(ctx(f), http.MethodGet, bundle.Status.ContentURL, nil)
 	if err != nil {

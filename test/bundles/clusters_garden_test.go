@@ -24,19 +24,19 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// cluster is a kube-apiserver. It has the same address, certificates and tokens after a restart.
+// cluster is a kube-apiserver. It keeps its address, certificates and tokens when it is restarted.
 type cluster struct {
 	*envtest.APIServer
 
 	config *rest.Config
-	// pidFile has the ID of the process, and log its output.
+	// pidFile is the path of the file with the process ID, and log is the path of the file with the process's output.
 	pidFile, log string
 }
 
-// hub has the Bundles, and target the installed objects. They share an etcd, in which each has a prefix of its own.
+// hub contains the Bundles, and target contains the installed objects. They share an etcd, in which each uses its own key prefix.
 var hub, target *cluster
 
-// bundler is the path of the program, which reports changes of its store.
+// bundler is the path of the bundler's binary. This build reports changes of its store.
 var bundler string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -97,7 +97,7 @@ func start() (stop func(), err error) {
 	return stop, <-built
 }
 
-// build builds the bundler with the store that reports its changes.
+// build builds the bundler with a store that reports its changes.
 func build(folder string) error {
 	root, err := filepath.Abs(harness.Root)
 	if err != nil {
@@ -146,7 +146,7 @@ func launch(etcd *envtest.Etcd, folder, name string) (*cluster, error) {
 		return nil, err
 	}
 
-	// envtest does not reveal the ID of the process, which a test kills.
+	// A test kills the process, but envtest does not reveal its ID, so a script writes the ID to a file.
 	pidFile := filepath.Join(folder, name+".pid")
 	if err := os.WriteFile(server.Path, fmt.Appendf(nil, "#!/bin/sh\necho $$ > %q\nexec %q \"$@\"\n", pidFile, binary), 0o700); err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func launch(etcd *envtest.Etcd, folder, name string) (*cluster, error) {
 	return &cluster{server, config, pidFile, log.Name()}, nil
 }
 
-// install applies what an operator of the bundle provisioner and of the Provisioner installs on the hub.
+// install applies the objects that operators of the bundle provisioner and of the Provisioner install on the hub.
 func install(config *rest.Config) error {
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(harness.Root, "resources", "crds")}}); err != nil {
 		return err

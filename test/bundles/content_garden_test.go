@@ -25,7 +25,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
-// version is an annotation of all installed objects.
+// version is the name of an annotation that all installed objects have.
 const version = "version"
 
 func discarded() *log.Logger { return log.New(io.Discard, "", 0) }
@@ -34,8 +34,8 @@ func newObject() *unstructured.Unstructured { return &unstructured.Unstructured{
 
 func documents(text string) []string { return strings.Split(text, "\n---\n") }
 
-// manifests returns the objects of a version: some that all versions have, and one that only this one has. A ClusterRole is applied
-// before the others.
+// manifests returns the objects of a version: some that all versions contain, and one that only this version contains. One of them
+// is a ClusterRole, which is applied before the others.
 func (f *fixture) manifests(number string) fstest.MapFS {
 	configMap := func(name string) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s-%s, namespace: default, annotations: {version: %q}}\ndata: {version: %q}\n",
@@ -58,7 +58,7 @@ func (f *fixture) invalid(number string) fstest.MapFS {
 	return files
 }
 
-// operator returns a bundle in the format registry+v1.
+// operator returns a bundle in the registry+v1 format.
 func (f *fixture) operator() fstest.MapFS {
 	return fstest.MapFS{
 		"metadata/annotations.yaml": {Data: []byte("annotations: {operators.operatorframework.io.bundle.package.v1: " + f.name + "}\n")},
@@ -91,7 +91,8 @@ spec:
 	}
 }
 
-// startRegistry starts a registry, and returns its host and port: those for the bundler, whose requests are points, and those for the test.
+// startRegistry starts a registry with two addresses: counted is for the bundler, whose requests are points, and plain is for the
+// test.
 func (f *fixture) startRegistry() (counted, plain string) {
 	handler := registry.New(registry.Logger(discarded()))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +110,7 @@ func (f *fixture) startRegistry() (counted, plain string) {
 	return server.Listener.Addr().String(), direct.Listener.Addr().String()
 }
 
-// pack returns the archive of files.
+// pack returns an archive that contains files.
 func (f *fixture) pack(files fstest.MapFS) []byte {
 	f.Helper()
 
@@ -121,7 +122,7 @@ func (f *fixture) pack(files fstest.MapFS) []byte {
 	return packed.Bytes()
 }
 
-// image pushes files as an artifact, and returns a source with its tag.
+// image pushes files as an artifact with the given tag, and returns a source that refers to this tag.
 func (f *fixture) image(tag string, files fstest.MapFS) v1alpha1.BundleSource {
 	f.Helper()
 

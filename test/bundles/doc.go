@@ -1,17 +1,19 @@
-// Package bundles injects faults into the bundle provisioner. The bundler runs as a program against the kube-apiservers of a hub and of a
-// target cluster, with tokens of ServiceAccounts, and a registry. Proxies count its calls. The tests need the build tag garden.
+// Package bundles injects faults into the bundle provisioner. The bundler runs as a process of its own, with the kube-apiservers
+// of a hub and a target cluster, to which it authenticates with ServiceAccount tokens, and with a registry. Proxies count its
+// calls. The tests need the garden build tag.
 //
-// TestKilled ends the bundler with SIGKILL before and after each call, and before each change of its store, and starts it again.
-// `make test` runs a random sample of these points. TEST_SEED repeats it, and SOAK_DURATION, which `make soak` sets, runs all. The
-// name of a failed test has the scenario and the point. TestLeaderKilled and TestLeaderFrozen stop the leader of three replicas. TestAPIServerRestarts
-// ends the API server of the hub or of the target at a point, and TestTargetAway takes the target away for an hour. At the end of each run, the
-// following holds:
+// TestKilled kills the bundler with SIGKILL before and after each call, and before each change of its store, and restarts it.
+// `make test` tests a random sample of these points, which TEST_SEED reproduces. `make soak` sets SOAK_DURATION, so that all
+// points are tested. The name of a failed subtest contains the scenario and the point. TestLeaderKilled and TestLeaderFrozen stop
+// the leader of three replicas. TestAPIServerRestarts stops the API server of the hub or the target at such a point, and
+// TestTargetAway makes the target unreachable for an hour. At the end of each run, the following holds:
 //
 //   - No Bundle is lost. Each one that the BundleDeployment needs exists, is unpacked, and is served with its digest.
-//   - All objects are of one version, which activeBundle names.
+//   - All objects have the same version, that of the Bundle named in activeBundle.
 //   - The inventory lists exactly the objects with the labels of the BundleDeployment.
 //   - An active Bundle has been served at every moment at which a replica was running.
 //
-// TestProvisionerKilled does the same to the Provisioner, which installs the components of a runtime through the bundler: at its calls to the
-// hub, also those that only read, and at its uploads. Each component has one BundleDeployment with one Bundle, and a removal leaves nothing.
+// TestProvisionerKilled kills the Provisioner in the same way while it installs the components of a runtime through the bundler:
+// at each of its calls to the hub, including reads, and at each upload. Afterwards, each component has one BundleDeployment with
+// one Bundle, and a removal leaves nothing behind.
 package bundles

@@ -27,8 +27,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// gate counts the points at which the process under test can be killed. A point is the name of a call, whether the call was received or
-// processed, and a number that distinguishes calls of the same name.
+// gate records the points at which the process under test can be killed. A point consists of the name of a call, whether the call
+// was received or processed, and a number that distinguishes calls with the same name.
 type gate struct {
 	mutex  sync.Mutex
 	open   bool
@@ -36,17 +36,17 @@ type gate struct {
 	points []string
 	armed  string
 	strike func() (alive bool)
-	// struck is closed when the process was struck.
+	// struck is closed when the armed point is reached, before strike is called.
 	struck chan struct{}
 
-	// away makes the target unreachable, and refused counts the attempts to reach it meanwhile.
+	// away makes the target unreachable, and refused counts the attempts to reach it during this time.
 	away    atomic.Bool
 	refused atomic.Int64
 }
 
 func newGate() *gate { return &gate{seen: map[string]int{}, struck: make(chan struct{})} }
 
-// record begins to count points. At the armed one, strike is called, and reports whether the call continues.
+// record starts to record points. At the point given in armed, the gate calls strike, which reports whether the call continues.
 func (g *gate) record(armed string, strike func() (alive bool)) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -54,7 +54,7 @@ func (g *gate) record(armed string, strike func() (alive bool)) {
 	g.open, g.armed, g.strike = true, armed, strike
 }
 
-// found ends the counting and returns the points in their order.
+// found stops recording and returns the points in the order in which they occurred.
 func (g *gate) found() []string {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -64,7 +64,7 @@ func (g *gate) found() []string {
 	return slices.Clone(g.points)
 }
 
-// sofar returns the points in their order, and continues to count.
+// sofar returns the points in the order in which they occurred, and continues to record.
 func (g *gate) sofar() []string {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -72,7 +72,7 @@ func (g *gate) sofar() []string {
 	return slices.Clone(g.points)
 }
 
-// forget returns the points in their order, and begins to count again.
+// forget returns the points in the order in which they occurred, and starts again without any points.
 func (g *gate) forget() []string {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -83,7 +83,8 @@ func (g *gate) forget() []string {
 	return points
 }
 
-// receive waits until a channel has a value or is closed. After harness.Patience, it fails the test with the last points.
+// receive waits until a channel has a value or is closed. After harness.Patience, it fails the test with a message that lists the
+// last points.
 func receive[T any](f *fixture, what string, from <-chan T) T {
 	f.Helper()
 
@@ -106,7 +107,7 @@ func receive[T any](f *fixture, what string, from <-chan T) T {
 	return none
 }
 
-// pass counts a point. It returns false if the caller has been killed at it.
+// pass records a point. It returns false if the caller was killed at this point.
 func (g *gate) pass(name string) bool {
 	if !g.matches(name) {
 		return true
@@ -117,7 +118,7 @@ func (g *gate) pass(name string) bool {
 	return g.strike()
 }
 
-// matches counts a point, and reports whether it is the armed one.
+// matches records a point, and reports whether it is the armed one.
 func (g *gate) matches(name string) bool {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -139,11 +140,11 @@ func (g *gate) matches(name string) bool {
 	return true
 }
 
-// errKilled ends a call whose caller was killed.
+// errKilled makes the proxy abort a call whose caller was killed.
 var errKilled = errors.New("the caller was killed")
 
-// serve runs a proxy with TLS until the test ends. name returns the name of a call; empty means that it is no point. The proxy has a point when
-// it receives a call, and for calls that change something another one when the server has responded.
+// serve runs a TLS proxy until the test ends. name returns the name of a call, or "" if the call has no points. The proxy passes a
+// point when it receives a call and, if the call changes something, another point when the server has responded.
 func (g *gate) serve(tb testing.TB, to func() *url.URL, transport http.RoundTripper, name func(*http.Request) (call string, changes bool)) *httptest.Server {
 	tb.Helper()
 
@@ -172,15 +173,14 @@ func (g *gate) serve(tb testing.TB, to func() *url.URL, transport http.RoundTrip
 	server.Config.ErrorLog = discarded()
 	server.StartTLS()
 	tb.Cleanup(func() {
-		server.CloseClientConnections() // watches do not end by themselves
+		server.CloseClientConnections() // otherwise, Close would wait for the end of watches
 		server.Close()
 	})
 
 	return server
 }
 
-// cluster runs a proxy in front of an API server.
-// renewed is called for each renewal of a lease.
+// cluster runs a proxy in front of an API server. It calls renewed for each renewal of a lease.
 func (g *gate) cluster(tb testing.TB, name string, to *cluster, renewed func()) *httptest.Server {
 	tb.Helper()
 
@@ -213,7 +213,7 @@ func (g *gate) cluster(tb testing.TB, name string, to *cluster, renewed func()) 
 	})
 }
 
-// content runs a load balancer in front of content servers.
+// content runs a load balancer in front of the content servers of the replicas.
 func (g *gate) content(tb testing.TB, to func() *url.URL) *httptest.Server {
 	tb.Helper()
 
@@ -229,10 +229,11 @@ func (g *gate) content(tb testing.TB, to func() *url.URL) *httptest.Server {
 	})
 }
 
-// observer is a header of requests of the test, which are no points.
+// observer is a header that marks requests from the test itself. They have no points.
 const observer = "X-Observer"
 
-// apiCall returns the method and the resource of a request to an API server. Watches and leases depend on time, so they are no points.
+// apiCall returns the method and the resource of a request to an API server. For watches and leases, which depend on time, it
+// returns "" because they have no points.
 func apiCall(r *http.Request) (call string, changes bool) {
 	query := r.URL.Query()
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -265,11 +266,11 @@ func apiCall(r *http.Request) (call string, changes bool) {
 	return r.Method + " " + resource, r.Method != http.MethodGet && !dry
 }
 
-// store listens to the changes of a store. It returns the path of the socket.
+// store listens on a socket on which a bundler reports the changes of its store. It returns the path of the socket.
 func (g *gate) store(tb testing.TB) string {
 	tb.Helper()
 
-	// The path of a socket must be short, and the temporary folder of the test contains its name.
+	// The path of a socket must be short, but the path of the test's temporary folder contains the name of the test.
 	folder, err := os.MkdirTemp("", "store-")
 	if err != nil {
 		tb.Fatal(err)
@@ -304,7 +305,7 @@ func (g *gate) store(tb testing.TB) string {
 	return path
 }
 
-// authority returns the certificate of a server.
+// authority returns a server's certificate in PEM format.
 func authority(server *httptest.Server) []byte {
 	var text bytes.Buffer
 

@@ -33,16 +33,16 @@ type fixture struct {
 	// name is the name of the BundleDeployment and its namespace.
 	name string
 	hub  client.WithWatch
-	// on is the cluster of the objects.
+	// on is a client for the cluster on which objects are installed: the hub if onHub is true, or else the target.
 	on    client.WithWatch
 	onHub bool
 	gate  *gate
-	// registry is the address of the registry for the bundler, and pushes that for the test.
+	// registry is the address at which the bundler calls the registry. pushes is the address to which the test pushes artifacts.
 	registry, pushes string
 	front            *httptest.Server
 	// targetProxy is the proxy in front of the target.
 	targetProxy *httptest.Server
-	// token permits to read and upload content.
+	// token is a bearer token for reading and uploading content.
 	token     string
 	variables []string
 	replicas  []*replica
@@ -57,7 +57,7 @@ type fixture struct {
 func (f *fixture) class() string         { return "plain-" + f.name }
 func (f *fixture) registryClass() string { return "registry-" + f.name }
 
-// newFixture starts a number of replicas with additional variables. Those of more than one elect a leader.
+// newFixture starts the given number of replicas with additional environment variables. If there are several, they elect a leader.
 func newFixture(t *testing.T, replicas int, onHub bool, variables ...string) *fixture {
 	t.Helper()
 
@@ -109,8 +109,8 @@ func newFixture(t *testing.T, replicas int, onHub bool, variables ...string) *fi
 	return f
 }
 
-// server returns the address of the content server of a replica, of each in turn. Like a Service of Kubernetes, it leaves out a replica that is
-// not ready, because it is frozen.
+// server returns the address of a replica's content server. It selects the replicas in turn. Like a Kubernetes Service, it leaves
+// out a replica that is not ready because it is frozen.
 func (f *fixture) server() *url.URL {
 	for {
 		one := f.replicas[f.next.Add(1)%uint64(len(f.replicas))]
@@ -120,7 +120,7 @@ func (f *fixture) server() *url.URL {
 	}
 }
 
-// targetSecret stores the kubeconfig of the target.
+// targetSecret stores the target's kubeconfig in a Secret on the hub.
 func (f *fixture) targetSecret() {
 	f.Helper()
 
@@ -135,7 +135,7 @@ func (f *fixture) targetSecret() {
 	})
 }
 
-// kubeconfig returns a kubeconfig for a proxy in front of a cluster.
+// kubeconfig runs a proxy in front of a cluster, and returns a kubeconfig for the proxy.
 func (f *fixture) kubeconfig(name string, to *cluster, token string, renewed func()) []byte {
 	f.Helper()
 
@@ -167,7 +167,7 @@ func (f *fixture) kubeconfigOf(server *httptest.Server, token string) []byte {
 	return text
 }
 
-// file writes a file of the fixture.
+// file writes a file with the given content and returns its path.
 func (f *fixture) file(name string, content []byte) string {
 	f.Helper()
 
@@ -187,12 +187,12 @@ func (f *fixture) create(object client.Object) {
 	}
 }
 
-// template returns a template for a source.
+// template returns a Bundle template with the given class and source.
 func (f *fixture) template(class string, source v1alpha1.BundleSource) v1alpha1.BundleTemplate {
 	return v1alpha1.BundleTemplate{Spec: v1alpha1.TemplateSpec{ProvisionerClassName: class, Source: source}}
 }
 
-// deploy creates the BundleDeployment, or changes its template.
+// deploy creates the BundleDeployment with the given template, or changes its template.
 func (f *fixture) deploy(template v1alpha1.BundleTemplate) {
 	f.Helper()
 
@@ -222,7 +222,7 @@ func (f *fixture) deploy(template v1alpha1.BundleTemplate) {
 	})
 }
 
-// cleanUp removes what the fixture has left on the clusters.
+// cleanUp removes the objects that the fixture has left on the clusters.
 func (f *fixture) cleanUp() {
 	bundletest.Delete(f, f.hub, &v1alpha1.BundleDeployment{ObjectMeta: metav1.ObjectMeta{Name: f.name}})
 
@@ -235,7 +235,7 @@ func (f *fixture) cleanUp() {
 	}
 }
 
-// replica is a program that is started again whenever it ends, as Kubernetes does.
+// replica is a program that is restarted whenever it ends, as Kubernetes restarts containers.
 type replica struct {
 	f         *fixture
 	path      string
@@ -255,7 +255,7 @@ func newBundler(f *fixture, kubeconfig string) *replica {
 	return newReplica(f, bundler, append([]string{"APP_KUBECONFIG_PATH=" + kubeconfig, "APP_STORE_DIR=" + f.TempDir()}, f.variables...)...)
 }
 
-// newReplica starts a program with additional variables.
+// newReplica starts a program with additional environment variables.
 func newReplica(f *fixture, path string, variables ...string) *replica {
 	f.Helper()
 
@@ -299,7 +299,7 @@ func (r *replica) running() *harness.Program {
 	return r.program
 }
 
-// startsSoFar returns how often the program was started.
+// startsSoFar returns how many times the program was started.
 func (r *replica) startsSoFar() int {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -307,7 +307,7 @@ func (r *replica) startsSoFar() int {
 	return r.starts
 }
 
-// kill ends the process with SIGKILL, and with it the call at whose point it is called.
+// kill kills the process with SIGKILL. It returns false, because the call at whose point it is called ends with the process.
 func (r *replica) kill() (alive bool) {
 	r.running().Kill()
 

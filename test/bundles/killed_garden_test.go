@@ -13,10 +13,10 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// sample is the number of points of each scenario that run without SOAK_DURATION.
+// sample is the number of points per scenario that TestKilled tests if SOAK_DURATION is not set.
 const sample = 7
 
-// TestKilled runs each scenario once to find its points, and once for each point at which the bundler is killed.
+// TestKilled runs each scenario once to find its points, and then once for each tested point, at which it kills the bundler.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 
@@ -52,10 +52,11 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// tally counts runs, and those in which the point has occurred. The flag -run may select some of the points only.
+// tally counts runs, and the runs in which the point has occurred. Not all points need to run, because -run may select only some
+// of them.
 type tally struct{ ran, struck atomic.Int64 }
 
-// add counts a run.
+// add counts a run. struck reports whether its point has occurred.
 func (c *tally) add(struck bool) {
 	c.ran.Add(1)
 
@@ -64,7 +65,8 @@ func (c *tally) add(struck bool) {
 	}
 }
 
-// check verifies that at least half of the points have occurred: the order of concurrent calls varies, so some do not in every run.
+// check verifies that at least half of the points have occurred. Not all need to occur, because the order of concurrent calls
+// varies.
 func (c *tally) check(t *testing.T) {
 	t.Helper()
 	t.Logf("%d of %d points have occurred", c.struck.Load(), c.ran.Load())
@@ -83,10 +85,11 @@ func sampleOf(points []string, number int, seed uint64, scenario string) []strin
 	return points[:min(number, len(points))]
 }
 
-// killed kills the bundler.
+// killed returns a strike function that kills the bundler.
 func killed(f *fixture) func() (alive bool) { return f.replicas[0].kill }
 
-// run runs the scenario, and calls the result of strike at a point. It returns the points of the run, or nil if it was struck.
+// run runs the scenario, and at the given point calls the function that strike returns. It returns the points of the run, or nil
+// if the given point has occurred.
 func (s scenario) run(t *testing.T, point string, strike func(f *fixture) func() (alive bool)) []string {
 	t.Helper()
 

@@ -24,14 +24,14 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// provisionerSample is the number of points that run without SOAK_DURATION.
+// provisionerSample is the number of points that TestProvisionerKilled tests if SOAK_DURATION is not set.
 const provisionerSample = 5
 
-// tenant owns the runtime.
+// tenant is the tenant that owns the runtime.
 const tenant = "acme"
 
-// TestProvisionerKilled ends the Provisioner with SIGKILL before and after its calls to the hub and its uploads, reads included, while it
-// creates, upgrades and removes a runtime.
+// TestProvisionerKilled kills the Provisioner with SIGKILL before and after its calls to the hub, including reads, and its
+// uploads, while it creates, upgrades and removes a runtime.
 func TestProvisionerKilled(t *testing.T) {
 	t.Parallel()
 
@@ -75,8 +75,8 @@ type life struct {
 	client *provisionerclient.Client
 }
 
-// live creates, upgrades and removes a runtime, and kills the Provisioner at a point. It returns the points of the run, or nil if the
-// Provisioner was killed.
+// live creates, upgrades and removes a runtime, and kills the Provisioner at the given point. It returns the points of the run, or
+// nil if the Provisioner was killed.
 func live(t *testing.T, point string) []string {
 	t.Helper()
 
@@ -132,7 +132,8 @@ func live(t *testing.T, point string) []string {
 	}
 }
 
-// startProvisioner starts a Provisioner with the roles of resources/rbac, whose calls to the hub and uploads are points of the gate.
+// startProvisioner starts a Provisioner with the roles in resources/rbac. Its calls to the hub and its uploads are points of the
+// gate.
 func (l *life) startProvisioner(gate *gate) *replica {
 	l.Helper()
 
@@ -179,7 +180,7 @@ func (l *life) order(name string, send func(provisionerclient.Caller) (provision
 	return accepted
 }
 
-// want waits until the runtime and the hub have exactly the components of a release.
+// want waits until the runtime and the hub have exactly the named components of the given release.
 func (l *life) want(runtime, release string, names ...string) {
 	l.Helper()
 
@@ -221,7 +222,8 @@ func (l *life) want(runtime, release string, names ...string) {
 	}
 }
 
-// onHub returns "" if the hub has one BundleDeployment with one unpacked Bundle for each component, and a number of kubeconfigs.
+// onHub returns "" if the hub has one BundleDeployment with one unpacked Bundle for each component, and the given number of
+// kubeconfigs. Otherwise, it returns the problem.
 func (l *life) onHub(names []string, kubeconfigs int) string {
 	l.Helper()
 
@@ -234,7 +236,7 @@ func (l *life) onHub(names []string, kubeconfigs int) string {
 		}
 	}
 
-	// Other tests use other classes.
+	// The hub also contains objects of other tests, which have other classes.
 	active := map[string]string{}
 
 	for _, deployment := range deployments.Items {

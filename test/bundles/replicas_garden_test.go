@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// writes are points of a pivot at which replicas fail: those of the calls that change something.
+// writes returns the points at which replicas fail: those of calls that change something.
 func writes(points []string) (found []string) {
 	for _, point := range points {
 		changes := strings.HasPrefix(point, "target ") || strings.HasPrefix(point, "hub PUT") || strings.HasPrefix(point, "hub DELETE")
@@ -26,7 +26,7 @@ func writes(points []string) (found []string) {
 	return found
 }
 
-// choose returns all points with SOAK_DURATION, and one otherwise.
+// choose returns all points if SOAK_DURATION is set, and otherwise one of them.
 func choose(t *testing.T, points []string) []string {
 	t.Helper()
 
@@ -42,7 +42,7 @@ func choose(t *testing.T, points []string) []string {
 	return []string{points[rand.New(rand.NewPCG(seed, 0)).IntN(len(points))]}
 }
 
-// TestLeaderKilled kills the leader of three replicas during a pivot, and before that another replica. Content is served throughout.
+// TestLeaderKilled kills one of three replicas, and then the leader during a pivot. Content must be served all the time.
 func TestLeaderKilled(t *testing.T) {
 	t.Parallel()
 
@@ -70,8 +70,8 @@ func TestLeaderKilled(t *testing.T) {
 	}
 }
 
-// TestLeaderFrozen stops the leader of three replicas during a pivot, at a write that it has sent. Another replica becomes the leader and
-// pivots to a third version. Then the write arrives, and the former leader continues: it must not change anything any more.
+// TestLeaderFrozen freezes the leader of three replicas during a pivot, at a write that it has sent. Another replica becomes the
+// leader and pivots to a third version. Then the write arrives and the former leader continues. Neither may change anything.
 func TestLeaderFrozen(t *testing.T) {
 	t.Parallel()
 

@@ -15,9 +15,10 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestAPIServerRestarts ends the API server of the hub or of the target with SIGKILL while it processes a call of the bundler, and starts it
-// again. At other points, such as the download of content and changes of the store, it ends that of the hub. The bundler itself must not end. The test
-// runs before the parallel ones, because all share the API servers. `make test` runs one point of each scenario and API server.
+// TestAPIServerRestarts kills the API server of the hub or of the target with SIGKILL while it processes a call of the bundler,
+// and restarts it. At other points, such as content downloads and changes of the store, the test kills the hub's API server. The
+// bundler itself must not end. The test runs before the parallel tests, because all of them share the API servers. `make test`
+// tests one point for each scenario and API server.
 func TestAPIServerRestarts(t *testing.T) {
 	var chosen []scenario
 
@@ -78,7 +79,7 @@ func TestAPIServerRestarts(t *testing.T) {
 	}
 }
 
-// split returns the points at calls to the target, and all others.
+// split separates the points at calls to the target from all others.
 func split(points []string) (onTarget, others []string) {
 	for _, point := range points {
 		if strings.HasPrefix(point, "target ") {
@@ -91,7 +92,8 @@ func split(points []string) (onTarget, others []string) {
 	return onTarget, others
 }
 
-// crash ends the API server with SIGKILL, and starts it again in the background. The call at whose point it is called has no response.
+// crash kills the API server with SIGKILL, and restarts it in the background. It returns false, so that the call at whose point it
+// is called gets no response.
 func (c *cluster) crash(f *fixture) (alive bool) {
 	text, err := os.ReadFile(c.pidFile)
 	if err != nil {
@@ -111,14 +113,14 @@ func (c *cluster) crash(f *fixture) (alive bool) {
 		return false
 	}
 
-	// Until the process has ended, its address is in use.
+	// Wait until the process has ended, because its address is in use until then.
 	for ; syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
 	}
 
 	started := make(chan error, 1)
 	go func() { started <- c.Start() }()
 	f.Cleanup(func() {
-		// Of several replicas, a leader that cannot renew its lease ends.
+		// If there are several replicas, a leader that cannot renew its lease ends, so restarts are allowed.
 		if starts := f.replicas[0].startsSoFar(); starts != 1 && len(f.replicas) == 1 {
 			f.Errorf("the bundler was started %d times", starts)
 		}

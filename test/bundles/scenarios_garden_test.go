@@ -20,11 +20,11 @@ import (
 type scenario struct {
 	name  string
 	onHub bool
-	// replicas is the number of bundlers; 0 means 1.
+	// replicas is the number of bundler replicas; 0 means 1.
 	replicas int
 	// prepare is called before faults are injected, and may be nil. act makes the change.
 	prepare, act func(f *fixture)
-	// end returns "" when the stated end is reached.
+	// end returns "" if the expected final state is reached. Otherwise, it returns the problem.
 	end func(f *fixture) string
 }
 
@@ -64,7 +64,7 @@ func scenarios() []scenario {
 	}
 }
 
-// drift deletes an object, changes another one, and removes the labels of a third one.
+// drift deletes an installed object, changes another one, and removes the labels of a third one.
 func (f *fixture) drift() {
 	f.Helper()
 
@@ -86,7 +86,7 @@ func (f *fixture) drift() {
 	}
 }
 
-// upload creates a BundleDeployment with the source upload, and uploads its content until the bundler has accepted it.
+// upload creates a BundleDeployment whose content is uploaded, and repeats the upload until the bundler has accepted it.
 func (f *fixture) upload() {
 	f.Helper()
 

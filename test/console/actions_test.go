@@ -28,13 +28,13 @@ func (b browser) do(action string) {
 	b.click(form + " button")
 }
 
-// waitState waits until the badge of the page shows a state. The page refreshes itself.
+// waitState waits until the badge on the page, which refreshes itself, shows the given state.
 func (b browser) waitState(state string) {
 	b.Helper()
 	b.wait("the state "+state, fmt.Sprintf("document.querySelector('#main .head .badge')?.textContent === %q", state))
 }
 
-// wantAudited fails the test unless the audit log has an entry of the user with the text.
+// wantAudited fails the test unless the audit log contains an entry with the given action, user and text.
 func (f *fixture) wantAudited(action, user, text string) {
 	f.Helper()
 
@@ -43,7 +43,7 @@ func (f *fixture) wantAudited(action, user, text string) {
 	}
 }
 
-// TestRetry retries a failed operation. The page of the new operation shows its end without a reload.
+// TestRetry retries a failed operation. The page of the new operation must show the operation's end without a reload.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 
@@ -72,7 +72,7 @@ func TestRetry(t *testing.T) {
 	b.run(chromedp.Navigate("about:blank"))
 }
 
-// TestSkip skips a step of a deletion with a reason, and sees that viewers cannot.
+// TestSkip skips a step of a deletion with a reason, and checks that viewers cannot skip it.
 func TestSkip(t *testing.T) {
 	t.Parallel()
 
@@ -112,7 +112,8 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// TestOrchestrationOfConsole applies a plan, pauses, resumes and cancels it, and retries its failed targets. The bars follow without a reload.
+// TestOrchestrationOfConsole applies a planned orchestration, pauses, resumes and cancels it, and retries its failed targets. The
+// progress bars must follow without a reload.
 func TestOrchestrationOfConsole(t *testing.T) {
 	t.Parallel()
 
@@ -167,8 +168,8 @@ func TestOrchestrationOfConsole(t *testing.T) {
 	b.run(chromedp.Navigate("about:blank"))
 }
 
-// TestCancelRunningOrchestration cancels an orchestration whose first target is being upgraded. Without a reload, the page shows that the other
-// targets are canceled, and the end of the orchestration after the end of the running upgrade.
+// TestCancelRunningOrchestration cancels an orchestration whose first target is being upgraded. Without a reload, the page must
+// show that the other targets are canceled and, after the running upgrade has ended, that the orchestration has ended.
 func TestCancelRunningOrchestration(t *testing.T) {
 	t.Parallel()
 

@@ -16,8 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// attack serves a page of another site, and returns its address. The console has the host 127.0.0.1, and the page localhost: browsers treat them as
-// different sites.
+// attack serves a page of another site, and returns its address. The host of the console is 127.0.0.1 and the host of the page is
+// localhost, so browsers treat them as different sites.
 func attack(t *testing.T, b browser, content string) string {
 	t.Helper()
 
@@ -38,8 +38,8 @@ func attack(t *testing.T, b browser, content string) string {
 	return "http://" + host + "/"
 }
 
-// TestOtherSitesChangeNothing submits the forms of the console from a page of another site, in a browser whose user has logged in. A link from
-// there works: the session is that of the user.
+// TestOtherSitesChangeNothing submits the forms of the console from a page of another site, in a browser whose user has logged in
+// to the console. The submissions must change nothing, but a link from that page to the console must work with the user's session.
 func TestOtherSitesChangeNothing(t *testing.T) {
 	t.Parallel()
 
@@ -67,7 +67,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 		}
 	}
 
-	// GET changes nothing, so links and images of other sites cannot either.
+	// GET requests change nothing, so links and images on other sites cannot change anything either.
 	for _, path := range []string{"/cancel", "/retry", "/skip"} {
 		b.run(chromedp.Navigate(f.base+"/console/operations/"+operation+path+"?reason=attack"), chromedp.WaitReady("body"))
 
@@ -87,7 +87,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 	b.taken()
 }
 
-// TestOtherSitesCannotFramePages embeds each page in a frame of another site. The browser shows none of them.
+// TestOtherSitesCannotFramePages embeds each page in a frame on another site. The browser must show none of them.
 func TestOtherSitesCannotFramePages(t *testing.T) {
 	t.Parallel()
 
@@ -108,7 +108,8 @@ func TestOtherSitesCannotFramePages(t *testing.T) {
 		b.wantNoFrame(path)
 	}
 
-	// A frame with a page that allows it loads without a message: the test does not take each frame for a blocked one.
+	// A page that allows framing loads in a frame without a message. This proves that the test does not regard every frame as
+	// blocked.
 	b.embed(attack(t, b, "framed"))
 
 	if problems := b.taken(); len(problems) > 0 {
@@ -121,7 +122,7 @@ func (b browser) wantNoFrame(path string) {
 	b.Helper()
 	b.embed(b.base + path)
 
-	// The browser logs the violation before or after the frame has loaded its own page with the error.
+	// In place of the page, the frame loads the browser's own error page. The browser logs the violation before or after that.
 	var problems []string
 
 	if !harness.Within(frameMessage, func() bool {
@@ -139,7 +140,7 @@ func (b browser) wantNoFrame(path string) {
 	}
 }
 
-// frameMessage is how long the test waits for the message of a blocked frame.
+// frameMessage is the maximum time that the test waits for the browser's message about a blocked frame.
 const frameMessage = 20 * time.Second
 
 // embed embeds an address in a page of another site, and waits until the frame has loaded.
@@ -154,7 +155,7 @@ func (b browser) embed(address string) {
 	})`, address))
 }
 
-// TestLoginReturnsToConsole follows links to the login that name another site.
+// TestLoginReturnsToConsole follows login links whose return address is on another site.
 func TestLoginReturnsToConsole(t *testing.T) {
 	t.Parallel()
 

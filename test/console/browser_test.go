@@ -23,7 +23,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// The sizes of windows in CSS pixels.
+// Window sizes in CSS pixels.
 const (
 	desktopWidth, desktopHeight = 1200, 800
 	phoneWidth, phoneHeight     = 360, 740
@@ -41,13 +41,13 @@ type browser struct {
 	base string
 
 	mutex *sync.Mutex
-	// problems are violations of the Content-Security-Policy, errors of scripts and requests to other hosts.
+	// problems lists violations of the Content-Security-Policy, script errors and requests to other hosts.
 	problems *[]string
-	// allowed are hosts to which the browser may send requests, besides that of the console.
+	// allowed lists hosts, other than the console's, to which the browser may send requests.
 	allowed *[]string
 }
 
-// findChromium returns the path of the browser, or fails the test with instructions.
+// findChromium returns the path of Chromium. If it is not installed, it fails the test with instructions.
 func findChromium(t *testing.T) string {
 	t.Helper()
 
@@ -62,7 +62,8 @@ func findChromium(t *testing.T) string {
 	return ""
 }
 
-// open starts a browser for the console at the address. It ends with the test, which fails if the browser has found a problem.
+// open starts a browser for the console at the address in base, and closes it when the test ends. The test fails if the browser
+// has found a problem.
 func open(t *testing.T, base string) browser {
 	t.Helper()
 
@@ -78,7 +79,7 @@ func open(t *testing.T, base string) browser {
 	allocator, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
 	t.Cleanup(stop)
 
-	// The protocol of newer browsers has values that chromedp does not know; it only logs them.
+	// Newer browsers send protocol values that chromedp does not know. It only logs them, so the log is discarded.
 	ctx, closeBrowser := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
 	t.Cleanup(closeBrowser)
 
@@ -99,7 +100,7 @@ func open(t *testing.T, base string) browser {
 	return b
 }
 
-// observe records what no page of the console may do.
+// observe records a problem if the event shows that the page has done something that no console page may do.
 func (b browser) observe(event any) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -108,7 +109,7 @@ func (b browser) observe(event any) {
 
 	switch event := event.(type) {
 	case *log.EventEntryAdded:
-		// The browser also logs responses with an error status, which tests cause on purpose.
+		// The browser also logs responses with an error status. They are ignored, because tests cause them on purpose.
 		if entry := event.Entry; entry.Level == log.LevelError && entry.Source != log.SourceNetwork || entry.Source == log.SourceSecurity {
 			add("the browser logs: %s %s", entry.Text, entry.URL)
 		}
@@ -121,7 +122,8 @@ func (b browser) observe(event any) {
 	case *page.EventJavascriptDialogOpening:
 		add("the page opens a dialog: %s", event.Message)
 
-		// An open dialog blocks the page. The listener must not wait for the browser.
+		// The dialog is closed, because an open dialog blocks the page. This needs a goroutine, because the listener must not wait
+		// for the browser.
 		go func() { _ = chromedp.Run(b.ctx, page.HandleJavaScriptDialog(false)) }()
 	case *network.EventRequestWillBeSent:
 		address, err := url.Parse(event.Request.URL)
@@ -153,7 +155,7 @@ func (b browser) taken() []string {
 	return found
 }
 
-// run runs the actions. It fails the test after Patience.
+// run runs the actions. It fails the test if they take longer than harness.Patience.
 func (b browser) run(actions ...chromedp.Action) {
 	b.Helper()
 
@@ -172,7 +174,8 @@ func (b browser) run(actions ...chromedp.Action) {
 	}
 }
 
-// act runs an action on an element, again if the live page replaces the element before the browser has found its place. No input was sent then.
+// act runs an action on an element. If the live page replaces the element before the browser has located it, no input was sent,
+// and act runs the action again.
 func (b browser) act(action chromedp.Action) {
 	b.Helper()
 
@@ -191,7 +194,7 @@ func (b browser) act(action chromedp.Action) {
 	}
 }
 
-// text returns the visible text of the page, for messages.
+// text returns the visible text of the page, for failure messages.
 func (b browser) text() string {
 	var text string
 
@@ -203,7 +206,7 @@ func (b browser) text() string {
 	return text
 }
 
-// visit opens a page of the console, with a path or an address.
+// visit opens a page of the console. path is a path or a complete address.
 func (b browser) visit(path string) {
 	b.Helper()
 
@@ -214,7 +217,8 @@ func (b browser) visit(path string) {
 	b.run(chromedp.Navigate(path), chromedp.WaitVisible("#main", chromedp.ByQuery))
 }
 
-// try returns the value of a JavaScript expression, which may be a promise, or an error, such as while the browser opens another page.
+// try returns the value of a JavaScript expression, which may be a promise. It returns an error if the evaluation fails, for
+// example while the browser is opening another page.
 func try[Value any](b browser, expression string) (Value, error) {
 	var value Value
 
@@ -226,7 +230,7 @@ func try[Value any](b browser, expression string) (Value, error) {
 	return value, err
 }
 
-// eval returns the value of a JavaScript expression, which may be a promise.
+// eval is like try, but fails the test if the evaluation fails.
 func eval[Value any](b browser, expression string) Value {
 	b.Helper()
 
@@ -238,7 +242,8 @@ func eval[Value any](b browser, expression string) Value {
 	return value
 }
 
-// wait waits until the expression is true, without a reload of the page. The expression may fail until then: the browser may be opening another page.
+// wait waits until a JavaScript expression is true. It does not reload the page. Until then, the evaluation may fail, because the
+// browser may be opening another page.
 func (b browser) wait(what, expression string) {
 	b.Helper()
 
@@ -256,8 +261,8 @@ func (b browser) wait(what, expression string) {
 	}
 }
 
-// click clicks an element of a live page as soon as it is visible and nothing covers it. A refresh of the page cannot come between the check
-// and the click.
+// click clicks an element of a live page as soon as it is visible and nothing covers it. The page cannot refresh itself between
+// the check and the click.
 func (b browser) click(selector string) {
 	b.Helper()
 	b.wait("the click on "+selector, fmt.Sprintf(`(() => {
@@ -271,7 +276,7 @@ func (b browser) click(selector string) {
 	})()`, selector))
 }
 
-// waitText waits until the main part of the page contains the text.
+// waitText waits until the main part of the page contains the given text.
 func (b browser) waitText(text string) {
 	b.Helper()
 	b.wait("the text "+text, fmt.Sprintf("document.querySelector('#main')?.innerText.includes(%q) ?? false", text))
@@ -286,7 +291,7 @@ func (b browser) press(keys ...string) {
 	}
 }
 
-// look sets the width of the window and the color scheme.
+// look sets the size of the window and the color scheme.
 func (b browser) look(width, height int64, scheme string) {
 	b.Helper()
 	b.run(
@@ -295,7 +300,7 @@ func (b browser) look(width, height int64, scheme string) {
 	)
 }
 
-// looks returns the windows in which pages are checked.
+// looks returns functions that set the window sizes and color schemes in which pages are checked, by name.
 func looks() map[string]func(browser) {
 	return map[string]func(browser){
 		"light": func(b browser) { b.look(desktopWidth, desktopHeight, "light") },
@@ -304,7 +309,7 @@ func looks() map[string]func(browser) {
 	}
 }
 
-// violation is a rule of axe-core that the page breaks.
+// violation is an axe-core rule that the page violates.
 type violation struct {
 	ID    string `json:"id"`
 	Help  string `json:"help"`
@@ -314,7 +319,7 @@ type violation struct {
 	} `json:"nodes"`
 }
 
-// accessible fails the test unless the page is accessible in all looks and needs no horizontal scrolling.
+// accessible fails the test unless the page is accessible and needs no horizontal scrolling in all looks.
 func (b browser) accessible(name string) {
 	b.Helper()
 

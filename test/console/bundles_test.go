@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// withBundles starts a simulated API server of the bundle provisioner with the BundleDeployment eventing, and returns the change of the settings that
-// connects the console to it.
+// withBundles starts a simulated bundle provisioner API server, which contains the BundleDeployment eventing. It returns a
+// function that changes the broker's settings so that the console uses this server.
 func withBundles(t *testing.T) func(*broker.Config) {
 	t.Helper()
 

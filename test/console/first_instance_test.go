@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestFirstInstance follows the links of an empty console to the commands of a plan, and runs the one for curl. The list of instances leads to
-// the instance, and so does its dashboard.
+// TestFirstInstance follows the links of an empty console to the commands for a plan, and runs the curl command. The list of
+// instances must then lead to the new instance, and so must its dashboard.
 func TestFirstInstance(t *testing.T) {
 	t.Parallel()
 
@@ -36,7 +36,7 @@ func TestFirstInstance(t *testing.T) {
 		t.Fatalf("the page shows %q and copies %q", commands, copied)
 	}
 
-	// curl would ask for the password on a terminal.
+	// Without a password in the command, curl would ask for it on a terminal.
 	command := strings.Replace(commands[2], "-u "+harness.User, "-u "+harness.User+":"+harness.Password, 1)
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), harness.Patience)
@@ -64,7 +64,7 @@ func TestFirstInstance(t *testing.T) {
 	b.run(chromedp.Navigate("about:blank"))
 }
 
-// planID returns the ID of a plan of the catalog.
+// planID returns the ID of the named plan in the catalog.
 func (f *fixture) planID(name string) string {
 	f.Helper()
 

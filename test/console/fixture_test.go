@@ -33,7 +33,7 @@ type fixture struct {
 	base   string
 }
 
-// start runs an environment until the test ends. Its clusters take the time to create.
+// start runs an environment until the test ends. creation is the time that the garden takes to create a cluster.
 func start(t *testing.T, creation time.Duration, change ...func(*broker.Config)) *fixture {
 	t.Helper()
 
@@ -69,7 +69,7 @@ func start(t *testing.T, creation time.Duration, change ...func(*broker.Config))
 	return f
 }
 
-// order orders an instance that the user of the issuer administers, and returns the address of its dashboard.
+// order orders an instance whose administrator is the user of the issuer, and returns the address of the instance's dashboard.
 func (f *fixture) order(id, name string) string {
 	f.Helper()
 
@@ -79,13 +79,13 @@ func (f *fixture) order(id, name string) string {
 	return f.client.Send(http.MethodPut, harness.InstancePath(id)+harness.Incomplete, order, http.StatusAccepted).Text("dashboard_url")
 }
 
-// logIn opens the console as one of the users of the console. The name may contain any characters.
+// logIn logs in to the console as one of its users.
 func (b browser) logIn(user string) {
 	b.Helper()
 	b.logInWith(user, password)
 }
 
-// logInWith opens the console as a user with a password.
+// logInWith logs in to the console with the given user name, which may contain any characters, and password.
 func (b browser) logInWith(user, password string) {
 	b.Helper()
 	b.visit("/console/login")

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestLivePages changes instances while the pages of an operator are open. The pages show the changes without a reload, and sections that
-// the user has opened stay open.
+// TestLivePages changes instances while an operator has pages open. The pages must show the changes without a reload, and sections
+// that the user has opened must stay open.
 func TestLivePages(t *testing.T) {
 	t.Parallel()
 
@@ -55,7 +55,7 @@ func TestLivePages(t *testing.T) {
 	b.run(chromedp.Navigate("about:blank"))
 }
 
-// TestKeyboard moves through pages with the shortcuts.
+// TestKeyboard moves through pages with keyboard shortcuts.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 
@@ -121,7 +121,7 @@ func TestKeyboard(t *testing.T) {
 	b.wait("the search", "document.activeElement.id === 'search'")
 	b.press("g", "o")
 
-	// chromedp also sends the character of the key that has opened the search.
+	// chromedp also sends the character of the key that has opened the search, which is trimmed here.
 	if got := strings.TrimPrefix(eval[string](b, "document.activeElement.value + location.pathname"), "/"); got != "go/console/instances" {
 		t.Errorf("the shortcuts work in a field: %s", got)
 	}
@@ -129,8 +129,8 @@ func TestKeyboard(t *testing.T) {
 	b.run(chromedp.Navigate("about:blank"))
 }
 
-// TestListsInAddress searches, filters, sorts and turns pages. Each state of the list is an address, which another browser can open, and to which the
-// history returns.
+// TestListsInAddress searches, filters and sorts a list, and turns its pages. Each state of the list must have its own address,
+// which another browser can open and to which the history returns.
 func TestListsInAddress(t *testing.T) {
 	t.Parallel()
 
@@ -181,7 +181,7 @@ func TestListsInAddress(t *testing.T) {
 	b.visit("/console/instances?state=failed")
 	b.waitText("No instance matches.")
 
-	// By the heads of the columns: in both directions, with pages, and with a search.
+	// Sort with the column headers: in both directions, with several pages, and with a search.
 	b.visit("/console/instances?page_size=2")
 	b.act(chromedp.Click("#sort-name", chromedp.ByQuery))
 	want("sorted by name", "name-alpha name-beta", "?page_size=2&sort=name")

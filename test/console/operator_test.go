@@ -27,7 +27,7 @@ func (f *fixture) operationOf(instanceID string) string {
 	return id
 }
 
-// TestPages opens each page that the navigation of an admin leads to, and those of an instance and an operation.
+// TestPages opens each page in an admin's navigation, and the pages of an instance and an operation.
 func TestPages(t *testing.T) {
 	t.Parallel()
 
@@ -53,7 +53,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestCancelWithKeyboard cancels an operation that is stuck, with a reason and without a mouse.
+// TestCancelWithKeyboard cancels a stuck operation, with a reason and without a mouse.
 func TestCancelWithKeyboard(t *testing.T) {
 	t.Parallel()
 

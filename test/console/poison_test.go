@@ -14,12 +14,12 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// script is a text that adds elements and attributes to a page that does not escape it in text, in an attribute or in a script. The name of the
-// attribute and of the element is that of no page.
+// script is a text that adds elements and attributes to a page that does not escape it in text, in an attribute or in a script. No
+// page itself uses the names of this element and this attribute.
 const script = `"'><xss-probe></xss-probe><script>window.hacked=1</script><img src=x onerror="window.hacked=1"></title></textarea>` +
 	`<svg onload="alert(1)"> data-xss="1" ' onmouseover='window.hacked=1' data-xss='1 javascript:alert(1)// {{.}} ${1} `
 
-// kept are the columns of text that keep their values, and why.
+// kept maps the text columns whose values are kept to the reasons.
 func kept() map[string]string {
 	const (
 		state   = "the database or the store rejects other values"
@@ -51,12 +51,12 @@ func kept() map[string]string {
 	}
 }
 
-// outside are tables that no page reads, or whose rows the services write all the time.
+// outside lists the tables that no page reads, and the tables whose rows the services write all the time.
 func outside() []string {
 	return []string{"seal_counts", "write_checks", "audit_chain", "audit_chain_head", "new_events", "reports", "feed_place", "catalog_offered", "notification_lease"}
 }
 
-// column is a column of a table of the database.
+// column is a column in the broker's database.
 type column struct {
 	Table string `db:"table_name"`
 	Name  string `db:"column_name"`
@@ -64,8 +64,8 @@ type column struct {
 
 func (c column) String() string { return c.Table + "." + c.Name }
 
-// poison puts the script in front of every text of the database, with the name of the column in brackets, and of every text in JSON. It returns the
-// columns. Operations are not continued afterwards.
+// poison prepends the script, with the name of the column in brackets, to every text in the database, and to every text in audit log
+// entries. It returns the changed columns. Afterwards, operations do not continue.
 func (f *fixture) poison() []string {
 	f.Helper()
 
@@ -80,7 +80,7 @@ func (f *fixture) poison() []string {
 	poisoned, exceptions := []string{}, kept()
 
 	err := db.InTx(f.Context(), func(tx storage.Tx) error {
-		// Without triggers: the audit log is append-only, and each change would be an event.
+		// Disable triggers, because the audit log is append-only, and because each change would create an event.
 		if _, err := tx.ExecContext(f.Context(), `SET LOCAL session_replication_role = replica`); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (f *fixture) poison() []string {
 	return poisoned
 }
 
-// poisonJSON puts the script in front of each text in the entries of the audit log.
+// poisonJSON prepends the script to each text in the JSON of the audit log entries.
 func (f *fixture) poisonJSON(tx storage.Tx) error {
 	entries := []struct {
 		ID    string `db:"id"`
@@ -146,7 +146,8 @@ func (f *fixture) poisonJSON(tx storage.Tx) error {
 	return nil
 }
 
-// prefixed returns a value of JSON with the script in front of all its texts, also those of names that no type of Go has.
+// prefixed returns a copy of a decoded JSON value in which the script is prepended to every text, even if no Go type has the field
+// that contains it.
 func prefixed(value any, place string) any {
 	switch value := value.(type) {
 	case string:
@@ -164,7 +165,7 @@ func prefixed(value any, place string) any {
 	return value
 }
 
-// placesIn returns the columns whose texts a page shows.
+// placesIn returns the columns whose poisoned values occur in the text of a page.
 func placesIn(text string) []string {
 	found := []string{}
 

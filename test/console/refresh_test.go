@@ -20,7 +20,7 @@ func (b browser) refresh() {
 	})`)
 }
 
-// wantHeld fails the test unless the page sends no request for an event until release, and refreshes itself then.
+// wantHeld fails the test unless the page, after an event, sends no request until release is called, and then refreshes itself.
 func (b browser) wantHeld(what string, release func()) {
 	b.Helper()
 	eval[bool](b, `window.sent = 0; document.querySelector("[data-live]").dataset.former = "true"; true`)
@@ -33,7 +33,8 @@ func (b browser) wantHeld(what string, release func()) {
 	b.wait(what+": the refresh", `document.querySelector("[data-live]") !== null && document.querySelector("[data-live][data-former]") === null`)
 }
 
-// TestRefreshKeepsInput types a reason while the page refreshes itself, in browsers that can move elements with their state and in others.
+// TestRefreshKeepsInput types a reason while the page refreshes itself, both in browsers that can move elements together with
+// their state and in browsers that cannot.
 func TestRefreshKeepsInput(t *testing.T) {
 	t.Parallel()
 
@@ -127,7 +128,7 @@ func TestRefreshKeepsPlace(t *testing.T) {
 	b.run(chromedp.Navigate("about:blank"))
 }
 
-// TestRefreshAfterChangeDuringRefresh checks that a change that comes while the page refreshes itself leads to another refresh.
+// TestRefreshAfterChangeDuringRefresh checks that a change during a refresh of the page leads to another refresh.
 func TestRefreshAfterChangeDuringRefresh(t *testing.T) {
 	t.Parallel()
 

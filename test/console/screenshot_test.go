@@ -18,7 +18,8 @@ import (
 // maxImage is the maximum size of a screenshot in bytes, so that the repository stays small.
 const maxImage = 150 << 10
 
-// screenshot writes an image of the window as name.png into CONSOLE_SCREENSHOTS or, without this variable, into a folder of the test.
+// screenshot writes an image of the window as name.png to the folder in CONSOLE_SCREENSHOTS or, if this variable is not set, to a
+// temporary folder of the test.
 func (b browser) screenshot(name string) {
 	b.Helper()
 
@@ -45,7 +46,8 @@ func (b browser) screenshot(name string) {
 	}
 }
 
-// compress encodes a PNG with a palette of its most frequent colors. Pages have few colors besides those of smoothed letters.
+// compress re-encodes a PNG with a palette of its most frequent colors. Apart from the colors of anti-aliased text, pages have few
+// colors.
 func compress(content []byte) ([]byte, error) {
 	picture, err := png.Decode(bytes.NewReader(content))
 	if err != nil {
@@ -99,7 +101,7 @@ func each(bounds image.Rectangle, visit func(x, y int)) {
 	}
 }
 
-// TestScreenshots writes the screenshots of the documentation.
+// TestScreenshots writes the screenshots for the documentation.
 func TestScreenshots(t *testing.T) {
 	t.Parallel()
 

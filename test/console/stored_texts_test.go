@@ -17,11 +17,13 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// hostile is a user whose name is a script. Names of Basic authentication have no colon.
+// hostile is a user name that contains the script. Colons are removed, because user names in Basic authentication cannot contain
+// them.
 var hostile = "eve" + strings.ReplaceAll(script, ":", "")
 
-// TestStoredTextsAreEscaped stores a script in every text of the database, and visits every page. A page must not contain an element or an attribute of
-// the script, run it, open a dialog or violate the Content-Security-Policy. Texts that are encrypted or part of an ID enter through the APIs.
+// TestStoredTextsAreEscaped stores a script in every text in the database, and visits every page. A page must not contain an
+// element or an attribute from the script, run it, open a dialog or violate the Content-Security-Policy. Texts that are encrypted
+// or part of an ID are stored through the APIs.
 func TestStoredTextsAreEscaped(t *testing.T) {
 	t.Parallel()
 
@@ -46,7 +48,7 @@ func TestStoredTextsAreEscaped(t *testing.T) {
 		b.wantHarmless(path, seen)
 	}
 
-	// What must be on a page, so that the test notices when it visits too little.
+	// The values of these columns must occur on a page, so that the test fails if it visits too few pages.
 	for _, want := range []string{
 		"instances.name", "instances.plan_name", "instances.region", "instances.platform_region", "instance_labels.name", "instance_labels.value",
 		"operations.description", "operations.problem_message", "operations.problem_component", "operations.problem_reason", "operations.ordered_by",
@@ -68,7 +70,7 @@ func TestStoredTextsAreEscaped(t *testing.T) {
 	t.Logf("pages show the scripts of %d columns of %d: %v", len(seen), len(poisoned), slices.Sorted(maps.Keys(seen)))
 }
 
-// TestStoredTextsAreEscapedForTenants is TestStoredTextsAreEscaped with the pages of tenants.
+// TestStoredTextsAreEscapedForTenants is like TestStoredTextsAreEscaped, but visits the pages for tenants.
 func TestStoredTextsAreEscapedForTenants(t *testing.T) {
 	t.Parallel()
 
@@ -96,13 +98,13 @@ func TestStoredTextsAreEscapedForTenants(t *testing.T) {
 	}
 }
 
-// wantHarmless visits a page and fails the test if a text of it has become an element, an attribute or a script. It adds the columns whose texts
-// the page shows to seen.
+// wantHarmless visits a page and fails the test if a text has become an element, an attribute or a script. It adds the columns
+// whose texts the page shows to seen.
 func (b browser) wantHarmless(path string, seen map[string]bool) {
 	b.Helper()
 	b.run(chromedp.Navigate(b.base+path), chromedp.WaitReady("body"))
 
-	// A page that cannot be shown has no texts that could do harm.
+	// An error page would pass the checks below, because it shows none of the texts.
 	if status := eval[int](b, `performance.getEntriesByType("navigation")[0].responseStatus`); status >= http.StatusInternalServerError {
 		b.Errorf("%s: status %d", path, status)
 	}
@@ -117,14 +119,14 @@ func (b browser) wantHarmless(path string, seen map[string]bool) {
 		seen[place] = true
 	}
 
-	// Closed details and titles are part of the HTML. Relative times and live refreshes must not turn text into HTML either.
+	// Open all details and trigger the scripts that run after a refresh, because they must not turn text into HTML either.
 	eval[bool](b, `document.querySelectorAll("details").forEach(d => d.open = true); document.dispatchEvent(new Event("htmx:afterSwap")); true`)
 }
 
 // escape encodes a name or a password for APP_AUTH_BASIC_USERS.
 func escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
-// fill stores at least one object of each kind that pages show, and returns the pages of the objects.
+// fill stores at least one object of each kind that pages show, and returns the paths of the objects' pages.
 func (f *fixture) fill() []string {
 	f.Helper()
 
@@ -151,7 +153,7 @@ func (f *fixture) fill() []string {
 
 	planned := admin.Send(http.MethodPost, "/upgrade/cluster/plan", map[string]any{"targets": map[string]any{"include": []any{map[string]any{"target": "all"}}}}, http.StatusCreated)
 
-	// One operation fails, and one waits for a cluster.
+	// One of these operations is canceled, and the other one waits for its cluster.
 	harness.InjectClusterFaults(f, f.Garden.Client(), harness.StuckClusters())
 
 	for _, id := range []string{"stuck", "canceled"} {
@@ -175,7 +177,7 @@ func (f *fixture) fill() []string {
 	return pages
 }
 
-// seed adds values to columns that are empty after fill, which pages show only if they have a value.
+// seed stores values in columns that are still empty after fill, because pages show such columns only if they have a value.
 func (f *fixture) seed(orchestrationID string) {
 	f.Helper()
 

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestTenant follows the dashboard link of a new instance as the user who administers it: single sign-on, progress without a reload, and the
-// kubeconfig.
+// TestTenant follows the dashboard link of a new instance as its administrator, and checks single sign-on, the display of progress
+// without a reload, and the kubeconfig.
 func TestTenant(t *testing.T) {
 	t.Parallel()
 
@@ -85,7 +85,7 @@ func TestLoginWithKeyboard(t *testing.T) {
 	b.wait("the page of the instance", "location.pathname == '/console/instances/one'")
 }
 
-// TestContentPolicy checks that the browser enforces the policy, and that the tests notice it.
+// TestContentPolicy checks that the browser enforces the Content-Security-Policy, and that the tests notice violations.
 func TestContentPolicy(t *testing.T) {
 	t.Parallel()
 
@@ -118,7 +118,7 @@ func TestContentPolicy(t *testing.T) {
 	}
 }
 
-// TestSessionOfReplica logs in at one broker and continues at another one with the same database.
+// TestSessionOfReplica logs in to one broker, and continues with the same session at another broker on the same database.
 func TestSessionOfReplica(t *testing.T) {
 	t.Parallel()
 
@@ -127,7 +127,7 @@ func TestSessionOfReplica(t *testing.T) {
 
 	b := open(t, f.base)
 	b.logIn(admin)
-	// An open page reports that its event stream has ended with the replica.
+	// Leave the page, because an open page would report that its event stream has ended with the replica.
 	leave := func() { b.run(chromedp.Navigate("about:blank")) }
 
 	leave()

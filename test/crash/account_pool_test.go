@@ -20,7 +20,7 @@ import (
 	claims "github.com/environment-broker/environment-broker/storage/accounts"
 )
 
-// pool is the account pool of a scenario: bindings in the fake garden, and claims in the broker's database.
+// pool is the account pool of a scenario: CredentialsBindings in the fake garden, and claims in the broker's database.
 type pool struct {
 	*testing.T
 
@@ -29,12 +29,12 @@ type pool struct {
 	rules  accountpool.Rules
 }
 
-// poolAccounts are the accounts by name, with their labels besides the type.
+// poolAccounts returns the names of the accounts, each with its labels except the type.
 func poolAccounts() map[string][]string {
 	return map[string][]string{"pool-a": nil, "pool-b": nil, "pool-shared": {gardenclient.LabelShared}}
 }
 
-// newPool creates the bindings, and deletes them at the end of the run.
+// newPool creates a pool with its CredentialsBindings, which it deletes at the end of the run.
 func newPool(t *testing.T, garden *fakegarden.Memory, stored *claims.Store) *pool {
 	t.Helper()
 
@@ -78,7 +78,7 @@ func (p *pool) binding(name string) *securityv1alpha1.CredentialsBinding {
 	return &securityv1alpha1.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: p.garden.Namespace()}}
 }
 
-// behind returns the pool that a replica reaches through its proxy.
+// behind returns the pool for a replica that calls Gardener and the claims through its proxy.
 func (p *pool) behind(proxy *crashtest.Proxy) accountpool.Instances {
 	transport := proxy.Client(p.garden.Handler(), func(r *http.Request) string { return "garden-" + r.Method }).Transport
 
@@ -92,7 +92,7 @@ func (p *pool) behind(proxy *crashtest.Proxy) accountpool.Instances {
 	return accountpool.Instances{Rules: p.rules, Pool: accountpool.Pool{Garden: garden, Claims: proxiedClaims{p.claims, proxy}}}
 }
 
-// poolState is the state of the pool at the end of a run. No account may be lost: it is free, dirty, or the claim of a tenant
+// poolState is the state of the pool at the end of a run. No account may be lost: each must be free, dirty, or claimed by a tenant
 // with an instance.
 type poolState struct {
 	Tenants, Dirty, Claims, Uses int
@@ -100,8 +100,8 @@ type poolState struct {
 	Lost int
 }
 
-// The job that sweeps the pool runs first: a frozen replica can claim an account for an instance that has been deleted. In racy
-// scenarios, the creation may be canceled before or after the account gets its tenant.
+// state first runs the job that sweeps the pool, because a frozen replica can claim an account for an instance that has been
+// deleted. In racy scenarios, the creation may be canceled before or after the account gets its tenant.
 func (p *pool) state(racy bool) poolState {
 	p.Helper()
 
@@ -143,7 +143,7 @@ func (p *pool) state(racy bool) poolState {
 	return state
 }
 
-// proxiedClaims reaches the claims through the proxy of a replica.
+// proxiedClaims accesses the claims through the proxy of a replica.
 type proxiedClaims struct {
 	*claims.Store
 

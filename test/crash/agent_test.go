@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// connectTime is the time from the agent's configuration or disconnection until it has connected.
+// connectTime is the time from the agent's configuration or disconnection until the agent has connected.
 const connectTime = 3 * time.Second
 
 // agents simulates the runtime agent of the only cluster. Once it is configured, the agent connects if it has no connection or if
@@ -70,14 +70,14 @@ func (a *agents) advance() {
 	a.current = &agent.Connection{ID: strconv.Itoa(a.connections), State: agent.Synchronized}
 }
 
-// proxiedAgents reaches the agent through the proxy of a replica.
+// proxiedAgents accesses the agent through the proxy of a replica.
 type proxiedAgents struct {
 	*agents
 
 	proxy *crashtest.Proxy
 }
 
-// call calls the agent through the proxy. An injected fault is a transient failure of the runtime.
+// call calls the agent through the proxy. It returns an injected fault as a transient failure of the runtime.
 func (a proxiedAgents) call(ctx context.Context, name string, do func() error) error {
 	err := a.proxy.Call(ctx, name, func(context.Context) error {
 		a.mutex.Lock()

@@ -31,14 +31,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage/reports"
 )
 
-// checksEvery is the interval at which the Secrets in runtimes are checked. It is shorter than in production, because each pass costs real
-// time.
+// checksEvery is the interval at which the Secrets in runtimes are checked. It is shorter than in production, to keep the
+// scenarios short.
 const checksEvery = time.Minute
 
-// background is the background work of a replica, which the scenario tests.
+// background returns the background work of a replica that a scenario tests.
 type background func(f *brokerFixture, proxy *crashtest.Proxy) []lifecycle.Part
 
-// renewal renews the kubeconfigs of Lifecycle Manager and the Reconciler.
+// renewal is the background work that renews the kubeconfigs for Lifecycle Manager and the Reconciler.
 func renewal(f *brokerFixture, proxy *crashtest.Proxy) []lifecycle.Part {
 	parts := f.parts(proxy)
 	holders := map[string]credentials.Holder{}
@@ -58,7 +58,7 @@ func renewal(f *brokerFixture, proxy *crashtest.Proxy) []lifecycle.Part {
 	}.Part()}
 }
 
-// repair repairs the Secrets of the BTP service operator.
+// repair is the background work that repairs the Secrets of the BTP service operator.
 func repair(f *brokerFixture, proxy *crashtest.Proxy) []lifecycle.Part {
 	return []lifecycle.Part{credentials.Repairer{
 		DB: proxiedDB{f.db, proxy}, Instances: f.instances, Operations: f.operations, Events: f.events, Reports: proxiedReports{f.reports, proxy},
@@ -66,7 +66,7 @@ func repair(f *brokerFixture, proxy *crashtest.Proxy) []lifecycle.Part {
 	}.Part()}
 }
 
-// cleaning cleans up dirty accounts of the pool.
+// cleaning is the background work that cleans up dirty accounts of the pool.
 func cleaning(f *brokerFixture, proxy *crashtest.Proxy) []lifecycle.Part {
 	hook := proxy.Client(f.hook, func(r *http.Request) string { return "hook-" + r.Method }).Transport
 
@@ -83,7 +83,7 @@ func cleaning(f *brokerFixture, proxy *crashtest.Proxy) []lifecycle.Part {
 	}.Parts()
 }
 
-// renew makes the kubeconfigs of the instance due, as an operator does. From now on, only newer ones count as current.
+// renew makes the instance's kubeconfigs due for renewal, as an operator does. Afterwards, only newer kubeconfigs count as current.
 func (f *brokerFixture) renew() {
 	f.Helper()
 
@@ -98,7 +98,8 @@ func (f *brokerFixture) renew() {
 	}
 }
 
-// loseSecret deletes the Secret of Lifecycle Manager, as somebody in the control plane can do, and makes its kubeconfig due.
+// loseSecret deletes Lifecycle Manager's Secret, as users of the control plane can do, and makes the kubeconfig in it due for
+// renewal.
 func (f *brokerFixture) loseSecret() {
 	for _, each := range f.controlPlane.Objects("Secret") {
 		f.controlPlane.Remove("Secret", each.GetNamespace(), each.GetName())
@@ -107,12 +108,12 @@ func (f *brokerFixture) loseSecret() {
 	f.renew()
 }
 
-// change changes the BTP service operator's Secret, as the tenant can do.
+// change changes the BTP service operator's Secret, as a tenant can do.
 func (f *brokerFixture) change() {
 	f.accounts.setCredentials(environment.ServiceManager{ClientSecret: "changed"})
 }
 
-// happened returns a condition: there is an event with the result.
+// happened returns a condition that is true once there is an event with the given result.
 func happened(result string) func(f *brokerFixture) bool {
 	return func(f *brokerFixture) bool {
 		for name := range f.eventCounts() {
@@ -125,12 +126,12 @@ func happened(result string) func(f *brokerFixture) bool {
 	}
 }
 
-// renewedTwice is the condition that the kubeconfig was renewed after its creation and on request.
+// renewedTwice reports whether the kubeconfig was renewed twice: after its creation and on request.
 func renewedTwice(f *brokerFixture) bool {
 	return f.eventCounts()[environment.SystemLifecycleManager+" renewed"] >= 2 //nolint:mnd // twice
 }
 
-// cleaned is the condition that the account is free and has no record of a cleanup any more.
+// cleaned reports whether the account is free and no record of its cleanup is left.
 func cleaned(f *brokerFixture) bool {
 	f.Helper()
 
@@ -142,7 +143,7 @@ func cleaned(f *brokerFixture) bool {
 	return len(records) == 0 && f.releases() > 0
 }
 
-// eventCounts counts the events of the instance by system and result. Failures are left out: they depend on the fault.
+// eventCounts counts the instance's events by system and result. It leaves out failures, because they depend on the fault.
 func (f *brokerFixture) eventCounts() map[string]int {
 	f.Helper()
 
@@ -162,7 +163,7 @@ func (f *brokerFixture) eventCounts() map[string]int {
 	return counts
 }
 
-// releases counts the entries of the audit log on released accounts.
+// releases counts the audit log entries about released accounts.
 func (f *brokerFixture) releases() int {
 	f.Helper()
 
@@ -176,13 +177,15 @@ func (f *brokerFixture) releases() int {
 
 // backgroundState is the state that background work leaves behind.
 type backgroundState struct {
-	// Events are the numbers of events by system and result, without failures.
+	// Events contains the numbers of events by system and result, without failures.
 	Events map[string]int
-	// Intents is the number of changes whose events are not recorded, and Renewing the number of renewals that can be in progress.
+	// Intents is the number of changes whose events are not recorded yet. Renewing is the number of renewals that may be in
+	// progress.
 	Intents, Renewing int
 	// Current reports whether all systems have kubeconfigs that were issued after the last request.
 	Current bool
-	// Released reports whether the audit log has the release of an account. Cleanups is the number of dirty accounts with a record.
+	// Released reports whether the audit log contains the release of an account. Cleanups is the number of dirty accounts with a
+	// record of their cleanup.
 	Released bool
 	Cleanups int
 }
@@ -205,7 +208,8 @@ func (f *brokerFixture) backgroundState() backgroundState {
 		*counter = count
 	}
 
-	// The entry is written before the label changes. Each fault in between leads to one more entry, and a run has two faults at most.
+	// The audit log entry is written before the label changes. Each fault in between leads to one more entry, and a run has at
+	// most two faults.
 	releases := f.releases()
 	state.Released = releases > 0
 
@@ -223,7 +227,7 @@ func (f *brokerFixture) backgroundState() backgroundState {
 	return state
 }
 
-// kubeconfigs returns the kubeconfigs that Lifecycle Manager and the Reconciler have.
+// kubeconfigs returns the kubeconfigs that Lifecycle Manager and the Reconciler have received.
 func (f *brokerFixture) kubeconfigs() []secret.String {
 	f.Helper()
 
@@ -251,7 +255,7 @@ func (f *brokerFixture) kubeconfigs() []secret.String {
 	return found
 }
 
-// issue returns a kubeconfig with a number.
+// issue returns a new kubeconfig that contains its serial number.
 func (a *accounts) issue() secret.String {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -261,7 +265,7 @@ func (a *accounts) issue() secret.String {
 	return secret.String(fmt.Sprintf("%s # %d", ownKubeconfig, a.issued))
 }
 
-// number returns the number of a kubeconfig that was issued.
+// number returns the serial number of a kubeconfig that issue has returned.
 func (*accounts) number(kubeconfig secret.String) (number int) {
 	_, text, _ := strings.Cut(kubeconfig.Reveal(), "# ")
 	_, _ = fmt.Sscan(text, &number)
@@ -269,7 +273,7 @@ func (*accounts) number(kubeconfig secret.String) (number int) {
 	return number
 }
 
-// RepairServiceManager implements credentials.Runtimes. It reads the Secret, and writes it if it has another value.
+// RepairServiceManager implements credentials.Runtimes. It reads the Secret, and writes it if its value differs from the wanted one.
 func (a proxiedAccess) RepairServiceManager(ctx context.Context, instance environment.Instance, wanted environment.ServiceManager,
 	begin func(context.Context) error,
 ) (bool, error) {
@@ -306,7 +310,7 @@ func (d proxiedDB) InTx(ctx context.Context, work func(tx storage.Tx) error) err
 	return d.proxy.Call(ctx, "InTx", func(ctx context.Context) error { return d.DB.InTx(ctx, work) })
 }
 
-// proxiedReports reaches the turns of replicas through the proxy of a replica.
+// proxiedReports accesses the stored reports, which also assign turns to the replicas, through the proxy of a replica.
 type proxiedReports struct {
 	*reports.Store
 
@@ -325,7 +329,7 @@ func (r proxiedReports) Save(ctx context.Context, id string, content any, at tim
 	return r.proxy.Call(ctx, "SaveProgress", func(ctx context.Context) error { return r.Store.Save(ctx, id, content, at) })
 }
 
-// proxiedRenewals reaches the records of kubeconfigs through the proxy of a replica.
+// proxiedRenewals accesses the records of issued kubeconfigs through the proxy of a replica.
 type proxiedRenewals struct {
 	*outsideobjects.Store
 
@@ -336,7 +340,7 @@ func (r proxiedRenewals) BeginRenewal(ctx context.Context, begun outsideobjects.
 	return readRow(ctx, proxiedRows{proxy: r.proxy}, "BeginRenewal", func(ctx context.Context) (bool, error) { return r.Store.BeginRenewal(ctx, begun) })
 }
 
-// proxiedCleanups reaches the records of dirty accounts through the proxy of a replica.
+// proxiedCleanups accesses the records of dirty accounts through the proxy of a replica.
 type proxiedCleanups struct {
 	*claims.Store
 
@@ -351,7 +355,7 @@ func (c proxiedCleanups) Answered(ctx context.Context, cleanup accountpool.Clean
 	return c.proxy.Call(ctx, "Answered", func(ctx context.Context) error { return c.Store.Answered(ctx, cleanup) })
 }
 
-// proxiedRecorder reaches the audit log through the proxy of a replica.
+// proxiedRecorder accesses the audit log through the proxy of a replica.
 type proxiedRecorder struct {
 	*audit.Recorder
 

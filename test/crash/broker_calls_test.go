@@ -42,7 +42,7 @@ func operationName(request *http.Request) string {
 	return call.OperationName
 }
 
-// proxiedRows reaches the broker's tables through the proxy of a replica, which injects faults into reads and writes. Effects
+// proxiedRows accesses the broker's tables through the proxy of a replica, which injects faults into reads and writes. Effects
 // have no separate fault points, because the store applies them in Save.
 type proxiedRows struct {
 	service.Rows
@@ -127,11 +127,11 @@ type proxiedAccess struct {
 	accounts    *accounts
 }
 
-// accounts are the service accounts of bindings in the runtimes, by binding ID.
+// accounts simulates the objects in the runtimes. existing contains the IDs of the bindings that have a ServiceAccount.
 type accounts struct {
 	mutex    sync.Mutex
 	existing map[string]bool
-	// clientSecret is the last secret for Service Manager that a runtime got.
+	// clientSecret is the Service Manager client secret that a runtime last received.
 	clientSecret string
 	// services is the number of service instances in the runtime.
 	services int
@@ -139,7 +139,7 @@ type accounts struct {
 	issued int
 }
 
-// setCredentials records the credentials for Service Manager.
+// setCredentials records the Service Manager credentials that a runtime has received.
 func (a *accounts) setCredentials(credentials environment.ServiceManager) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -209,7 +209,7 @@ func (a proxiedAccess) ApplyServiceManager(ctx context.Context, instance environ
 	return nil
 }
 
-// RemoveServiceInstances implements deprovisioning.Runtimes. Each call removes one.
+// RemoveServiceInstances implements deprovisioning.Runtimes. Each call removes one service instance.
 func (a proxiedAccess) RemoveServiceInstances(ctx context.Context, instance environment.Instance, _ bool) (int, error) {
 	if _, err := a.provisioner.Kubeconfig(ctx, instance.GlobalAccountID, instance.RuntimeID); err != nil {
 		return 0, err

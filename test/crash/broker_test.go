@@ -59,19 +59,19 @@ const (
 	instancePath = "/v2/service_instances/" + instanceID
 	bindingPath  = instancePath + "/service_bindings/one"
 
-	// ownKubeconfig is the kubeconfig of a cluster that belongs to a tenant. The scenarios never call that cluster.
+	// ownKubeconfig is the kubeconfig of a tenant's own cluster. The scenarios never call that cluster.
 	ownKubeconfig = `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://own.example.com"}}],
 		users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
 
-	// unbindDelay is the time between a bind and its unbind. The unbind arrives while the account is being created.
+	// unbindDelay is the time between a bind and its unbind. The unbind arrives while the binding's ServiceAccount is being created.
 	unbindDelay = 5500 * time.Millisecond
 	// kymaVersion is the Kyma version that plan preview installs.
 	kymaVersion = "1.0.0"
 	// claimDelay is the time between an order and the deletion of the instance. The deletion arrives while an account is being
 	// claimed.
 	claimDelay = 6300 * time.Millisecond
-	// reconcilerDelay is the time between an order and the deletion of the instance. The deletion arrives while the Reconciler installs
-	// Kyma.
+	// reconcilerDelay is the time between an order and the deletion of the instance. The deletion arrives while the Reconciler is
+	// installing Kyma.
 	reconcilerDelay = 62300 * time.Millisecond
 	// pollInterval is the interval at which the broker polls the Provisioner.
 	pollInterval = 5 * time.Second
@@ -92,9 +92,9 @@ type brokerFixture struct {
 	ias         *fakeias.IAS
 	avs         *fakeavs.AvS
 	reconciler  *fakereconciler.Reconciler
-	// installer installs Kyma.
+	// installer is the system that installs Kyma.
 	installer environment.KymaInstaller
-	// pool is nil if the configuration maps providers to accounts.
+	// pool is nil if the configuration assigns a fixed account to each provider.
 	pool *pool
 	// controlPlane is nil if the Provisioner installs Kyma.
 	controlPlane *controlPlane
@@ -163,7 +163,7 @@ func (p *provisioner) run() {
 	})
 }
 
-// config is the configuration of the broker.
+// config returns the broker's configuration.
 func (f *brokerFixture) config() service.Config {
 	config := service.DefaultConfig()
 	config.AvS, config.Gardener.ShootDomain = avsConfig(), "example.com"
@@ -192,7 +192,7 @@ func (f *brokerFixture) access(proxy *crashtest.Proxy) proxiedAccess {
 	return proxiedAccess{client, proxy, f.accounts}
 }
 
-// parts returns what the processes and the background work of a replica use.
+// parts returns the dependencies of a replica's processes and background work. They make their calls through the replica's proxy.
 func (f *brokerFixture) parts(proxy *crashtest.Proxy) service.Parts {
 	var accounts service.Accounts
 	if f.pool != nil {
@@ -232,14 +232,14 @@ func (f *brokerFixture) parts(proxy *crashtest.Proxy) service.Parts {
 	return parts
 }
 
-// sendAWS sends a request for the instance with plan aws and returns the ID of the accepted operation.
+// sendAWS sends a request for the instance, with plan aws, and returns the ID of the accepted operation.
 func (f *brokerFixture) sendAWS(method string) string {
 	f.Helper()
 
 	return f.sendOrder(method, instancePath, harness.PlanAWS, `{}`)
 }
 
-// sendOrder sends a request for an instance or a binding of a plan and returns the ID of the accepted operation.
+// sendOrder sends a request for an instance or a binding, with the given plan, and returns the ID of the accepted operation.
 func (f *brokerFixture) sendOrder(method, path, plan, parameters string) string {
 	f.Helper()
 
@@ -254,7 +254,7 @@ func (f *brokerFixture) upgrader() upgrade.Upgrader {
 	}
 }
 
-// orchestrate orders the upgrade of all clusters, and returns the ID of the conductor.
+// orchestrate orders an upgrade of all clusters, and returns the ID of the conductor.
 func (f *brokerFixture) orchestrate() string {
 	f.Helper()
 
@@ -312,7 +312,7 @@ func (f *brokerFixture) send(method, path, body string) string {
 	return accepted.Operation
 }
 
-// call sends a request of a platform.
+// call sends a request to the broker as a platform does.
 func (f *brokerFixture) call(method, path, body string) *httptest.ResponseRecorder {
 	f.Helper()
 
@@ -330,40 +330,42 @@ func (f *brokerFixture) call(method, path, body string) *httptest.ResponseRecord
 type brokerState struct {
 	Provisioner provisionerState
 	Instances   int
-	// Bindings are the states of the bindings' rows. Accounts is the number of accounts in the runtime, and Orphans is the
-	// number of accounts without a row.
+	// Bindings contains the states in the bindings' rows. Accounts is the number of ServiceAccounts in the runtime, and Orphans is
+	// the number of ServiceAccounts without a row.
 	Bindings          []string
 	Accounts, Orphans int
-	// ClientSecret is the secret for Service Manager in the runtime.
+	// ClientSecret is the Service Manager client secret in the runtime.
 	ClientSecret string
-	// Services is the number of service instances in the runtime, or that a suspension has left. It is 0 after a deletion.
+	// Services is the number of service instances in the runtime, or the number that a suspension has left. It is 0 after a
+	// deletion.
 	Services int
 	// Suspended and AutoScalerMax are values of the instance's row.
 	Suspended     bool
 	AutoScalerMax int
-	// Dashboard is the console in the instance's row, which comes from Director.
+	// Dashboard is the console URL in the instance's row, which comes from Director.
 	Dashboard string
-	// Kyma is the version and the modules in the instance's row, and Kubernetes the version of the cluster.
+	// Kyma is the Kyma version with the modules in the instance's row, and Kubernetes is the cluster's version.
 	Kyma, Kubernetes string
-	// Runtime reports whether the Provisioner has the runtime of the instance.
+	// Runtime reports whether the instance's runtime exists in the Provisioner.
 	Runtime bool
-	// ServiceProviders are the service providers in IAS.
+	// ServiceProviders lists the service providers in IAS.
 	ServiceProviders []string
-	// DataTenants are the data tenants in EDP. OutsideObjects are the recorded states of objects in other systems.
+	// DataTenants contains the data tenants in EDP. OutsideObjects lists the recorded states of objects in other systems.
 	DataTenants    map[string]map[string]string
 	OutsideObjects []string
 	Evaluations    evaluations
-	// Notifications are the messages about upgrades, in the order in which they are sent.
+	// Notifications lists the notifications about upgrades, in the order in which they are sent.
 	Notifications []string
-	// Clusters are the clusters in the Reconciler. Configurations is the number of stored configurations, which it has accepted.
+	// Clusters lists the clusters in the Reconciler. Configurations is the number of stored configurations that the Reconciler has
+	// accepted.
 	Clusters       []string
 	Configurations int
-	// Leftovers are the steps of deletions that were not completed.
+	// Leftovers lists the steps of deletions that were not completed.
 	Leftovers []string
 	// Unfinished is the number of the Provisioner's operations that have not ended.
 	Unfinished int
 	Pool       poolState
-	// ControlPlane are the objects in the control plane, without the IDs of runtimes.
+	// ControlPlane lists the objects in the control plane, without the IDs of runtimes.
 	ControlPlane []string
 	Background   backgroundState
 }
@@ -470,10 +472,10 @@ func ownParameters() string {
 		base64.StdEncoding.EncodeToString([]byte(ownKubeconfig)))
 }
 
-// request sends a request of a platform and returns the ID of the operation that the broker starts.
+// request sends a request as a platform or an operator does, and returns the ID of the operation that the broker starts.
 type request func(*brokerFixture) (operationID string)
 
-// brokerScenario is a scenario of the crash matrix for one request of a platform.
+// brokerScenario is a scenario of the crash matrix for one request to the broker, or for background work.
 type brokerScenario struct {
 	name, kind string
 	// before lists requests whose operations succeed before faults are injected.
@@ -482,34 +484,34 @@ type brokerScenario struct {
 	// the main request follows after the delay; the fault determines how far the operation has progressed.
 	during request
 	delay  time.Duration
-	// meanwhile, if set, is called the delay after the main request.
+	// meanwhile, if set, is called after the main request, with the delay.
 	meanwhile func(*brokerFixture)
 	// pooled runs the scenario with an account pool.
 	pooled bool
 	// managed runs the scenario with Lifecycle Manager instead of the Provisioner's Kyma.
 	managed bool
-	// installer installs Kyma. If it is empty, the Provisioner does.
+	// installer is the system that installs Kyma. If it is empty, the Provisioner installs Kyma.
 	installer environment.KymaInstaller
 	// request is the main request. The outcome of its operation must not depend on the fault. It is nil if the scenario tests background work.
 	request request
 	// background, if set, is the background work of each replica. prepare gives it something to do before faults are injected, and until
-	// holds when it is done.
+	// is true once it is done.
 	background background
 	prepare    func(*brokerFixture)
 	until      func(*brokerFixture) bool
-	// gone requires that nothing is left of the tenant afterwards, in any system.
+	// gone requires that no system has anything of the tenant left afterwards.
 	gone bool
 }
 
-// wantNothing checks that no system has anything of the tenant. The comparison includes all fields of the state, so that a new system
-// cannot be forgotten.
+// wantNothing checks that no system has anything of the tenant left. The comparison includes all fields of the state, so that the
+// check covers new systems too.
 func (f *brokerFixture) wantNothing(found brokerState) {
 	f.Helper()
 
 	// A dirty account keeps the label of its tenant until it is cleaned up.
 	want := brokerState{
 		Provisioner: provisionerState{Created: found.Provisioner.Created}, Pool: poolState{Tenants: found.Pool.Dirty, Dirty: found.Pool.Dirty},
-		Background: backgroundState{Released: found.Background.Released}, // the audit log stays
+		Background: backgroundState{Released: found.Background.Released}, // the audit log is kept
 	}
 	if diff := cmp.Diff(want, found, cmpopts.EquateEmpty()); diff != "" {
 		f.Errorf("something is left of the tenant, -want +got:\n%s", diff)
@@ -551,7 +553,7 @@ func (s brokerScenario) script(f *brokerFixture, run *brokerRun) (operationIDs [
 	return []string{id}
 }
 
-// jobs returns the background work of a replica.
+// jobs returns a function that returns the background work of a replica, or nil if the scenario has none.
 func (s brokerScenario) jobs(f *brokerFixture) func(*crashtest.Proxy) []lifecycle.Part {
 	if s.background == nil {
 		return nil
@@ -578,7 +580,7 @@ func newBrokerScenarios(t *testing.T, garden *fakegarden.Memory, open database, 
 	for _, each := range scenarios {
 		racy := each.during != nil
 
-		// The reconciliation reports accounts without a binding.
+		// Nothing undoes a grant: `ebctl reconcile` reports ServiceAccounts without a binding.
 		built = append(built, crashtest.Scenario[environment.Data]{Name: each.name, Kind: each.kind, UndoneByCaller: []string{"grant"}, Expected: expected[each.name], Open: func(t *testing.T) crashtest.Env[environment.Data] {
 			t.Helper()
 
@@ -630,13 +632,13 @@ func (f *brokerFixture) provisionKyma() string {
 	return f.sendOrder(http.MethodPut, instancePath, harness.PlanPreview, `{}`)
 }
 
-// serviceManager returns a context with credentials for Service Manager.
+// serviceManager returns the JSON field of a context with Service Manager credentials.
 func serviceManager(clientSecret string) string {
 	return fmt.Sprintf(`"context": {"user_id": "admin@example.com", "sm_operator_credentials": {
 		"clientid": "client", "clientsecret": %q, "sm_url": "https://sm.example.com", "url": "https://tokens.example.com"}}`, clientSecret)
 }
 
-// provisionCredentials orders an instance with credentials for Service Manager. rotate sends new ones.
+// provisionCredentials orders an instance with Service Manager credentials. rotate sends new credentials.
 func (f *brokerFixture) provisionCredentials() string {
 	return f.send(http.MethodPut, instancePath+"?accepts_incomplete=true", fmt.Sprintf(
 		`{"service_id": %q, "plan_id": %q, "organization_guid": "organization", "space_guid": "space", %s}`,
@@ -676,14 +678,14 @@ func (f *brokerFixture) leave() string {
 	return f.deprovision()
 }
 
-// leaveReconciled is leave for an instance with Kyma, while the Reconciler rejects all calls.
+// leaveReconciled is like leave, but for an instance with Kyma, and while the Reconciler, not EDP and IAS, rejects all calls.
 func (f *brokerFixture) leaveReconciled() string {
 	f.reconciler.Inject(simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 300, Times: -1})
 
 	return f.deprovisionKyma()
 }
 
-// wantGone checks that the deleted instance is gone for its platform, although something is left of it.
+// wantGone checks that the deleted instance no longer exists for its platform, although the deletion has left something behind.
 func (f *brokerFixture) wantGone() {
 	f.Helper()
 

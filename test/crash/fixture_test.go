@@ -83,7 +83,7 @@ func newGarden(t *testing.T) *fakegarden.Memory {
 	return memory
 }
 
-// brokerRows has the stores of the broker.
+// brokerRows contains the broker's database with its stores.
 type brokerRows struct {
 	db         *storage.DB
 	operations *operations.Store
@@ -166,7 +166,7 @@ func openBroker(t *testing.T, db *storage.DB, keys *secret.Keyring) brokerRows {
 	return rows
 }
 
-// provisionerRows has the stores of the Provisioner.
+// provisionerRows contains the Provisioner's database with its stores.
 type provisionerRows struct {
 	db         *storage.DB
 	operations *operations.Store

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// creation, change and deletion are how long Gardener takes to create, change and delete a cluster.
+	// creation, change and deletion are the times that Gardener takes to create, change and delete a cluster.
 	creation = 6 * time.Second
 	change   = 4 * time.Second
 	deletion = 4 * time.Second
@@ -69,7 +69,7 @@ func newGardener(t *testing.T, memory *fakegarden.Memory) *gardener {
 	return g
 }
 
-// apply applies an object and counts the clusters that this creates.
+// apply applies an object. If this creates a cluster, it counts the cluster.
 func (g *gardener) apply(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 	before := len(g.shoots())
 
@@ -171,7 +171,7 @@ func (g *gardener) reconcileChange(ctx context.Context, shoot *gardencorev1beta1
 
 	switch {
 	case shoot.Status.ObservedGeneration < shoot.Generation:
-		shoot.Status.LastOperation = nil // otherwise report ignores a change that follows another change
+		shoot.Status.LastOperation = nil // otherwise, report would ignore a change that follows another change
 
 		return g.report(ctx, shoot, gardencorev1beta1.LastOperationTypeReconcile, gardencorev1beta1.LastOperationStateProcessing)
 	case last.State == gardencorev1beta1.LastOperationStateProcessing && time.Since(last.LastUpdateTime.Time) > change:

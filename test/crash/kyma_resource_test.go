@@ -22,15 +22,15 @@ import (
 	"github.com/environment-broker/environment-broker/resources"
 )
 
-// kymaDelay is the time between an order and the deletion of the instance. The deletion arrives while the objects of Lifecycle Manager are
-// created.
+// kymaDelay is the time between an order and the deletion of the instance. The deletion arrives while Lifecycle Manager's objects
+// are being created.
 const kymaDelay = 12300 * time.Millisecond
 
-// restoreDelay is the time between the deletion of an instance and the loss of its Secret, which is restored while the runtime is removed. A
-// frozen replica restores it after the deletion has reached the Secret.
+// restoreDelay is the time between the deletion of an instance and the loss of its Secret. A replica restores the Secret while the
+// runtime is being removed. If this replica is frozen, it restores the Secret after the deletion should have removed it.
 const restoreDelay = 45 * time.Second
 
-// managedPlans returns the plans of a broker with Lifecycle Manager.
+// managedPlans returns the plans of a broker that uses Lifecycle Manager.
 func managedPlans(t *testing.T) *catalog.Catalog {
 	t.Helper()
 
@@ -62,7 +62,7 @@ func newControlPlane(t *testing.T) *controlPlane {
 	return &controlPlane{fakecontrolplane.New(), path}
 }
 
-// connect lets the processes of a replica use the control plane through its proxy.
+// connect makes the processes of a replica use the control plane through the replica's proxy.
 func (c *controlPlane) connect(parts *service.Parts, proxy *crashtest.Proxy) {
 	plane := &kyma.ControlPlane{
 		KubeconfigPath: c.kubeconfig, Namespace: "kcp-system",
@@ -74,7 +74,7 @@ func (c *controlPlane) connect(parts *service.Parts, proxy *crashtest.Proxy) {
 	parts.LifecycleManager = lifecyclemanager.New(plane, kyma.CallTimeout)
 }
 
-// controlPlaneOperation names a call to the control plane, without the names of objects.
+// controlPlaneOperation returns a name for a call to the control plane, which does not contain the names of objects.
 func controlPlaneOperation(request *http.Request) string {
 	name := "ControlPlane" + request.Method
 
@@ -87,7 +87,7 @@ func controlPlaneOperation(request *http.Request) string {
 	return name
 }
 
-// state returns the objects without the IDs of runtimes.
+// state formats the objects, without the IDs of runtimes.
 func (c *controlPlane) state() []string {
 	var lines []string
 
@@ -103,7 +103,7 @@ func (c *controlPlane) state() []string {
 	return lines
 }
 
-// upgradeResource orders an upgrade of Kyma without a version.
+// upgradeResource orders a Kyma upgrade without a version.
 func (f *brokerFixture) upgradeResource() string {
 	return f.upgrade(environment.KindUpgradeKyma, "")
 }
@@ -122,7 +122,7 @@ func (f *brokerFixture) cleanUpKyma() string {
 	return f.cleanUp()
 }
 
-// kymaResourceScenarios are the scenarios with Lifecycle Manager.
+// kymaResourceScenarios returns the scenarios with Lifecycle Manager.
 func kymaResourceScenarios(t *testing.T, garden *fakegarden.Memory, open database) []crashtest.Scenario[environment.Data] {
 	t.Helper()
 

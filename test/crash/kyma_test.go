@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// releases accepts every order of Kyma.
+// releases accepts every Kyma order.
 type releases struct{}
 
 // Plan implements installation.Releases.
@@ -105,7 +105,7 @@ func (i installer) advance(ctx context.Context, call string, want []string) (pro
 	return progress, err
 }
 
-// proxiedClusters reaches the API server of the only cluster through the proxy of a replica.
+// proxiedClusters accesses the API server of the only cluster through the proxy of a replica.
 type proxiedClusters struct {
 	provisioner *provisioner
 	proxy       *crashtest.Proxy
@@ -154,7 +154,7 @@ func (c proxiedClusters) ReleaseBrokers(ctx context.Context, _ string) error {
 	})
 }
 
-// callCluster calls the only cluster through the proxy. An injected fault is a transient failure of the cluster.
+// callCluster calls the only cluster through the proxy. It returns an injected fault as a transient failure of the cluster.
 func callCluster(ctx context.Context, proxy *crashtest.Proxy, name string, call func()) error {
 	if err := proxy.Call(ctx, name, func(context.Context) error {
 		call()

@@ -44,10 +44,10 @@ func iasConfig() ias.Config {
 	return config
 }
 
-// iasOperation names a call to IAS.
+// iasOperation returns a name for a call to IAS.
 func iasOperation(request *http.Request) string { return "IAS" + request.Method }
 
-// edpOperation names a call to EDP, without the names of objects.
+// edpOperation returns a name for a call to EDP, which does not contain the names of objects.
 func edpOperation(request *http.Request) string {
 	name := "EDP" + request.Method
 
@@ -68,7 +68,7 @@ func avsConfig() avs.Config {
 	return config
 }
 
-// avsOperation names a call to AvS, without the IDs of evaluations.
+// avsOperation returns a name for a call to AvS, which does not contain the IDs of evaluations.
 func avsOperation(request *http.Request) string {
 	name := "AvS" + request.Method
 
@@ -89,10 +89,11 @@ func reconcilerConfig() reconciler.Config {
 	return config
 }
 
-// reconcilerOperation names a call to the Reconciler.
+// reconcilerOperation returns a name for a call to the Reconciler.
 func reconcilerOperation(request *http.Request) string { return "Reconciler" + request.Method }
 
-// clusters returns the clusters in the Reconciler with their components, without their IDs. Their statuses depend on the number of calls.
+// clusters formats the clusters in the Reconciler with their components. It leaves out their IDs, which are random, and their
+// statuses, which depend on the number of calls.
 func (f *brokerFixture) clusters() []string {
 	found := []string{}
 
@@ -108,17 +109,17 @@ func (f *brokerFixture) clusters() []string {
 	return found
 }
 
-// evaluations are the evaluations in AvS, without their IDs.
+// evaluations describes the evaluations in AvS, without their IDs.
 type evaluations struct {
 	// Recorded lists the evaluations whose IDs are recorded, with their states and tags. A frozen replica can add a tag twice.
 	Recorded []string
-	// Unknown lists evaluations that no record explains, neither with its ID nor as one that may exist twice. Missing lists records
+	// Unknown lists evaluations whose IDs are not recorded and that are not duplicates which a record expects. Missing lists records
 	// without an evaluation. Both must be empty.
 	Unknown, Missing []string
 }
 
-// evaluations compares AvS with the records. A lost response may have left an evaluation whose ID is unknown; the run without faults has
-// none.
+// evaluations compares the evaluations in AvS with the records. A lost response may have left an evaluation whose ID is unknown;
+// in the run without faults, there is none.
 func (f *brokerFixture) evaluations() evaluations {
 	f.Helper()
 
@@ -167,8 +168,8 @@ func (f *brokerFixture) evaluations() evaluations {
 	return found
 }
 
-// notifications returns the actions of the messages about upgrades. Every event must be complete. A fault can delay an upgrade so that it
-// is preempted before it begins; such a run is racy.
+// notifications returns the actions in the notifications about upgrades. Every notification event must be complete. In a racy run,
+// a fault can delay an upgrade so much that it is preempted before it begins.
 func (f *brokerFixture) notifications(racy bool) []string {
 	f.Helper()
 	f.addMessages()
@@ -189,7 +190,7 @@ func (f *brokerFixture) notifications(racy bool) []string {
 	return actions
 }
 
-// addMessages turns the events into messages.
+// addMessages creates notifications from the recorded events.
 func (f *brokerFixture) addMessages() {
 	f.Helper()
 
@@ -217,7 +218,7 @@ func (f *brokerFixture) addMessages() {
 	}
 }
 
-// proxiedNotifications records messages through the proxy of a replica.
+// proxiedNotifications records notifications through the proxy of a replica.
 type proxiedNotifications struct {
 	upgrading.Notifications
 
@@ -228,7 +229,7 @@ func (n proxiedNotifications) Announce(ctx context.Context, by process.Record) e
 	return proxiedRows{proxy: n.proxy}.call(ctx, "Announce", func(ctx context.Context) error { return n.Notifications.Announce(ctx, by) })
 }
 
-// distinct returns the sorted classes of the tags, without repetitions.
+// distinct returns the classes of the tags, sorted and without duplicates.
 func distinct(tags []avs.Tag) []string {
 	classes := map[string]bool{}
 	for _, tag := range tags {
@@ -238,8 +239,8 @@ func distinct(tags []avs.Tag) []string {
 	return slices.Sorted(maps.Keys(classes))
 }
 
-// mayLose names the step that cannot remove an evaluation whose ID never arrived. That can happen if the instance is created during the
-// faults.
+// mayLose returns the step that may be left over, because it cannot remove an evaluation whose ID never arrived. This can happen
+// in racy runs, in which the instance is created while faults are injected.
 func mayLose(racy bool) []string {
 	if racy {
 		return []string{"De-provision_AVS_Evaluations"}
@@ -248,7 +249,7 @@ func mayLose(racy bool) []string {
 	return nil
 }
 
-// proxiedObjects reaches the records of objects in other systems through the proxy of a replica.
+// proxiedObjects accesses the records of objects in other systems through the proxy of a replica.
 type proxiedObjects struct {
 	service.Objects
 

@@ -39,9 +39,9 @@ type provisioner struct {
 	service *orders.Service
 	// director is nil if the Provisioner does not register its runtimes in Director.
 	director *simulator.Director
-	// administrators are the administrators of the only cluster. The pointer is nil until they are set.
+	// administrators lists the administrators of the only cluster. The pointer is nil until they are set.
 	administrators atomic.Pointer[[]string]
-	// kyma is the installation in the only cluster.
+	// kyma is the Kyma installation in the only cluster.
 	kyma   kymaInstallation
 	agents *agents
 }
@@ -99,7 +99,7 @@ func (p *provisioner) processes(proxy *crashtest.Proxy) []process.Process[operat
 	return service.Processes(config, parts)
 }
 
-// proxiedRuntimes reaches the table runtimes through the proxy of a replica.
+// proxiedRuntimes accesses the runtimes table through the proxy of a replica.
 type proxiedRuntimes struct {
 	store *runtimes.Store
 	proxy *crashtest.Proxy
@@ -177,7 +177,7 @@ func (p *provisioner) sendMutation(
 	return status.ID
 }
 
-// clusterOrder returns an order of a runtime with a cluster of the given name.
+// clusterOrder returns an order for a runtime with a cluster. Both have the given name.
 func clusterOrder(name string) spec.Runtime {
 	return spec.Runtime{
 		Metadata: &spec.Metadata{Name: name},
@@ -279,7 +279,7 @@ func (p *provisioner) state(racy bool) provisionerState {
 	return state
 }
 
-// recordedOrder returns the order in the row of the runtime with the given Shoot.
+// recordedOrder returns the order in the row of the runtime whose Shoot has the given name.
 func (p *provisioner) recordedOrder(shootName string) spec.Runtime {
 	p.Helper()
 

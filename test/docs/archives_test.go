@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/docs/markdown"
 )
 
-// archive is an archive of a release.
+// archive is a release archive in the GoReleaser configuration.
 type archive struct {
 	ID    string   `json:"id"`
 	IDs   []string `json:"ids"`
@@ -25,14 +25,14 @@ type archive struct {
 	} `json:"files"`
 }
 
-// embedded returns the entries of resources/ that programs contain, so archives do not.
+// embedded returns the entries of resources/ that are embedded in programs and therefore not needed in archives.
 func embedded() []string {
 	return []string{"catalog.yaml", "plans", "platforms.yaml", "providers", "releases", "resources.go"}
 }
 
-// TestArchivesHaveAllResources checks that the archive of the services has every file that operators install, as the page on verification says.
-// The configuration names folders, not patterns: GoReleaser's `FOLDER/**/*` leaves out the files directly in the folder, so a release would lack the
-// units of systemd and the metadata of the chart.
+// TestArchivesHaveAllResources checks that the archive of the services contains every file that operators install, as the page on
+// verification says. The configuration must name folders, not patterns: GoReleaser's `FOLDER/**/*` leaves out the files directly
+// in the folder, so a release would lack the systemd units and the metadata of the chart.
 func TestArchivesHaveAllResources(t *testing.T) {
 	var release struct {
 		Archives []archive `json:"archives"`
@@ -84,7 +84,7 @@ func TestArchivesHaveAllResources(t *testing.T) {
 	}
 }
 
-// filesOf returns a file, or the files of a folder, by their paths in the repository.
+// filesOf returns the paths, relative to the repository, of a file or of all files in a folder.
 func filesOf(t *testing.T, path string) []string {
 	t.Helper()
 

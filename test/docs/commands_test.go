@@ -25,7 +25,7 @@ const root = "../.."
 // commandLimit is the time limit for the commands of one page, which normally take seconds.
 const commandLimit = 5 * time.Minute
 
-// simulatorsAddress is the address of the simulated systems in the documentation. The sandbox uses a free port.
+// simulatorsAddress is the address of the simulated systems in the documentation. The tested sandbox uses a free port instead.
 const simulatorsAddress = "127.0.0.1:43210"
 
 // block is a block of shell commands on a page.
@@ -33,7 +33,7 @@ type block struct {
 	// line is the line number of the first command.
 	line     int
 	commands string
-	// notRun is the reason in the comment before the block, or empty if the test runs the block.
+	// notRun is the reason in a "not run" comment before the block. If it is empty, the test runs the block.
 	notRun string
 }
 
@@ -42,11 +42,11 @@ var (
 	notRun = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
 )
 
-// TestCommands runs the commands of README.md, docs/tutorials, docs/user and docs/operator on a sandbox, in Bash. The blocks of a page run in one
-// shell, in their order. A comment `<!-- not run: REASON -->` before a block exempts it.
+// TestCommands runs the commands in README.md, docs/tutorials, docs/user and docs/operator on a sandbox, in Bash. The blocks of a
+// page run in order in one shell. A comment `<!-- not run: REASON -->` before a block exempts it.
 //
-// testdata/commands has a script for each page. It prepares the state that the page assumes, such as an instance, and calls
-// `replace` for names that only readers can know, such as the ID of an operation.
+// testdata/commands contains a script for each page that needs one. The script prepares the state that the page assumes, such as an
+// instance, and calls `replace` for names that only readers can know, such as the ID of an operation.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 
@@ -91,7 +91,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// separate returns the pages whose commands disturb those of others, with the settings of their sandboxes.
+// separate returns the pages whose commands would disturb those of other pages, each with a function that changes the settings of
+// its own sandbox. A nil function changes nothing.
 func separate() map[string]func(*sandbox.Config) {
 	return map[string]func(*sandbox.Config){
 		"docs/tutorials/stuck-operation.md": nil,
@@ -143,7 +144,7 @@ func commands(t *testing.T, page string) []block {
 	return found
 }
 
-// addresses maps the addresses in the documentation, and the folder of the sandbox, to those of the running sandbox.
+// addresses maps the addresses and the sandbox folder in the documentation to those of the running sandbox.
 type addresses map[string]string
 
 // startSandbox runs a sandbox until the test ends. Its clusters are ready after a tenth of a second. If change is not nil, it changes the
@@ -216,7 +217,7 @@ func startSandbox(t *testing.T, bundler string, change func(*sandbox.Config)) ad
 	}
 }
 
-// run prepares and runs the blocks of a page.
+// run runs the page's script, if it has one, and then the blocks of the page.
 func (a addresses) run(t *testing.T, programs, page string, blocks []block) {
 	t.Helper()
 

@@ -63,7 +63,8 @@ func TestModulesAreListed(t *testing.T) {
 	}
 }
 
-// TestToolsAreListed compares the programs, packages, images and actions that files of the repository name with the page.
+// TestToolsAreListed compares the programs, packages, images and actions that occur in files of the repository with those on the
+// page.
 func TestToolsAreListed(t *testing.T) {
 	tools, packages, images, actions := toolsOfModule(t), []string{}, []string{}, []string{}
 
@@ -100,7 +101,7 @@ func TestToolsAreListed(t *testing.T) {
 	}
 }
 
-// npmPackages returns the packages that the site of the documentation requires directly.
+// npmPackages returns the npm packages that the documentation site requires directly.
 func npmPackages(t *testing.T) []string {
 	t.Helper()
 
@@ -115,7 +116,8 @@ func npmPackages(t *testing.T) []string {
 	return slices.Collect(maps.Keys(required.DevDependencies))
 }
 
-// TestLockNamesNoRegistry checks that the lock of npm's packages has checksums and no addresses, so that each machine uses its registry.
+// TestLockNamesNoRegistry checks that the npm lock file contains checksums but no addresses, so that each machine uses the
+// registry that is configured on it.
 func TestLockNamesNoRegistry(t *testing.T) {
 	lock := markdown.Read(t, root, "docs/.vitepress/package-lock.json")
 	if strings.Contains(lock, `"resolved"`) || strings.Contains(lock, ".tgz") {
@@ -127,7 +129,7 @@ func TestLockNamesNoRegistry(t *testing.T) {
 	}
 }
 
-// compare reports the names that only the repository or only the page has.
+// compare fails the test for each name that only the repository uses or only the page lists.
 func compare(t *testing.T, subject string, used, listed []string) {
 	t.Helper()
 
@@ -139,7 +141,7 @@ func compare(t *testing.T, subject string, used, listed []string) {
 	}
 }
 
-// rows returns the rows of the tables in a section of a page, by the code span in their first column. Each row has all its cells.
+// rows returns the cells of the table rows in a section of a page, by the code span in the first column.
 func rows(t *testing.T, page, section string) map[string][]string {
 	t.Helper()
 
@@ -276,7 +278,7 @@ func walk(t *testing.T, visit func(path string)) {
 	}
 }
 
-// matches returns the groups that matched.
+// matches returns the text of all nonempty groups in all matches.
 func matches(pattern *regexp.Regexp, content string) []string {
 	var found []string
 

@@ -22,13 +22,13 @@ var (
 
 // coverage describes the tests of a row.
 type coverage struct {
-	// parts has the rest of the name of each test, after that of the row, one per line.
+	// parts contains the parts of the test names that follow the name of the row, one per line.
 	parts string
-	// shown reports that one of the tests compares what the fault shows with the page.
+	// shown reports whether one of the tests compares the text that the fault shows with the page.
 	shown bool
 }
 
-// descriptions lists the tables of the pages that describe something other than faults.
+// descriptions lists the tables on the fault pages that describe something other than faults.
 func descriptions() []string {
 	return []string{
 		"btp.md#steps", "lifecycle-manager.md#objects", "lifecycle-manager.md#steps", "notifications.md#messages",
@@ -36,7 +36,8 @@ func descriptions() []string {
 	}
 }
 
-// faultKinds returns, for each fault that every page must treat, an expression that the first column of one of its tables matches.
+// faultKinds returns the kinds of faults that every page must cover. Each has an expression that must match the first column of a
+// row on the page.
 func faultKinds() map[string]*regexp.Regexp {
 	return map[string]*regexp.Regexp{
 		"unreachable": regexp.MustCompile(`\bunreachable\b`), "slow": regexp.MustCompile(`\bslow\b`), "garbled": regexp.MustCompile(`\bno JSON\b`),
@@ -46,7 +47,7 @@ func faultKinds() map[string]*regexp.Regexp {
 }
 
 // TestFaultsHaveTests compares the rows of the fault tables with the tests that name them. A row that combines faults, such as 401 and
-// 403, needs a test for each. One of the tests of a row compares what the fault shows with the page.
+// 403, needs a test for each. One of the row's tests must compare the text that the fault shows with the page.
 func TestFaultsHaveTests(t *testing.T) {
 	tables, covered := faultTables(t), map[string]map[string]coverage{}
 
@@ -90,7 +91,8 @@ func TestFaultsHaveTests(t *testing.T) {
 	}
 }
 
-// TestFaultsSayEverything checks that each row has the shown texts, the pause before a retry, and the end.
+// TestFaultsSayEverything checks that each row contains the texts that the fault shows, the pause before a retry, and how the
+// fault ends.
 func TestFaultsSayEverything(t *testing.T) {
 	for name, table := range faultTables(t) {
 		for _, row := range table.Rows {
@@ -108,7 +110,7 @@ func TestFaultsSayEverything(t *testing.T) {
 	}
 }
 
-// TestPagesTreatEveryFault checks that each page has a row for each kind of fault.
+// TestPagesTreatEveryFault checks that each page has a row for each kind in faultKinds.
 func TestPagesTreatEveryFault(t *testing.T) {
 	pages := map[string]string{}
 
@@ -160,12 +162,12 @@ func faultTables(t *testing.T) map[string]faulttable.Table {
 	return tables
 }
 
-// cover adds the rows that a test names, and reports names without a row:
+// cover adds the rows that a test names in its directives to covered, and fails the test for names without a row:
 //
 //   - //faults:table PAGE#SECTION: its sub-tests are named ROW or ROW/PART;
 //   - //faults:row PAGE#SECTION ROW: it tests the whole row.
 //
-// A test that calls Shows of package faulttable, or a method wantShown that does, compares the shown text.
+// A test compares the shown text if it calls the method Shows of package faulttable, or a method wantShown that calls it.
 func cover(t *testing.T, file string, function *ast.FuncDecl, tables map[string]faulttable.Table, covered map[string]map[string]coverage) {
 	t.Helper()
 
@@ -252,7 +254,7 @@ func subtests(function *ast.FuncDecl) []string {
 	return names
 }
 
-// identifier returns the name of an identifier, or an empty text for other expressions.
+// identifier returns the name of an identifier, or "" for other expressions.
 func identifier(expression ast.Expr) string {
 	if name, is := expression.(*ast.Ident); is {
 		return name.Name

@@ -12,12 +12,12 @@ import (
 )
 
 var (
-	// Imports of packages for JSON and YAML have many names, such as kubernetesjson.
+	// decoderCall matches calls that decode a text. JSON and YAML packages are imported under many names, such as kubernetesjson.
 	decoderCall = regexp.MustCompile(`\b(?:\w*(?:json|yaml)\.(?:Unmarshal|UnmarshalStrict|NewDecoder|NewYAMLOrJSONDecoder|NewYAMLToJSONDecoder|YAMLToJSON\w*)|` +
 		`gzip\.NewReader|tar\.NewReader|clientcmd\.(?:Load|RESTConfigFromKubeConfig)|parser\.ParseQueryWithTokenLimit|url\.ParseQuery|expfmt\.\w+|` +
 		`base64\.\w+(?:\.Strict\(\))?\.DecodeString|pem\.Decode|bufio\.NewScanner|env\.ParseWithOptions|time\.LoadLocation)\(`)
 	fuzzTarget = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(`)
-	// madeTarget is the expression with which `make fuzz` finds targets.
+	// madeTarget is the expression with which `make fuzz` finds fuzz targets.
 	madeTarget = regexp.MustCompile(`(?m)^func Fuzz[A-Za-z]*`)
 )
 
@@ -141,7 +141,7 @@ func decoders() map[string]string {
 	}
 }
 
-// TestEveryDecoderHasAFuzzTarget compares the table with the code, and checks that `make fuzz` runs each target.
+// TestEveryDecoderHasAFuzzTarget compares decoders with the code, and checks that `make fuzz` runs each fuzz target.
 func TestEveryDecoderHasAFuzzTarget(t *testing.T) {
 	found, targets := map[string]bool{}, map[string]bool{}
 

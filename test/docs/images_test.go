@@ -40,8 +40,8 @@ func stages(t *testing.T, path string) []stage {
 	return all
 }
 
-// TestImages checks that images contain the programs for production and nothing else: their last stage is built from scratch and only
-// copies, and no stage names a base by tag, which somebody else can move.
+// TestImages checks that images contain nothing but the programs for production: the last stage starts from scratch and only
+// copies files. No stage may refer to its base image by tag alone, because others can move a tag.
 func TestImages(t *testing.T) {
 	for path, from := range map[string]string{
 		"Dockerfile": "--from=build /out/", "Dockerfile.release": "${TARGETPLATFORM}/", "Dockerfile.sandbox": "${TARGETPLATFORM}/",
@@ -115,7 +115,8 @@ func TestImages(t *testing.T) {
 	checkImage(t, "Dockerfile", want)
 }
 
-// checkImage checks that an image starts one of its programs, as a user without rights and without a name, because it has no /etc/passwd.
+// checkImage checks that an image starts one of its programs as an unprivileged user. The user is given by ID, because the image
+// has no /etc/passwd.
 func checkImage(t *testing.T, file string, programs []string) {
 	t.Helper()
 

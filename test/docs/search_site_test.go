@@ -17,7 +17,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestSearchOfSite types words into the search of the built site in a browser, and opens a result. `make docs-test` builds the site and runs it.
+// TestSearchOfSite types words into the search of the built site in a browser, and opens a result. `make docs-test` builds the
+// site and runs this test.
 func TestSearchOfSite(t *testing.T) {
 	const folder = "../../dist/docs"
 
@@ -68,7 +69,7 @@ func TestSearchOfSite(t *testing.T) {
 	}
 }
 
-// findChromium returns the path of the browser.
+// findChromium returns the path of Chromium.
 func findChromium(t *testing.T) string {
 	t.Helper()
 

@@ -12,8 +12,8 @@ import (
 
 const security = "SECURITY.md"
 
-// TestPromisesHaveTests checks that every promise of SECURITY.md names tests, and that these exist: as `folder.TestName`, or as a
-// test file.
+// TestPromisesHaveTests checks that every promise in SECURITY.md names tests, either as `folder.TestName` or as a test file, and
+// that these tests exist.
 func TestPromisesHaveTests(t *testing.T) {
 	_, after, ok := strings.Cut(markdown.Read(t, root, security), "\n## What the services promise\n")
 	if !ok {
@@ -48,7 +48,7 @@ func TestPromisesHaveTests(t *testing.T) {
 	}
 }
 
-// missingTest returns why the repository has no test of that name, or an empty string if it has one.
+// missingTest returns the reason why the repository has no test with the given name, or "" if it has one.
 func missingTest(name string) string {
 	folder, function, ok := strings.Cut(name, ".Test")
 

@@ -24,13 +24,13 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// cleanup is a broker with an account pool and a cleanup hook, and a Provisioner. Both services run as processes, on a fake garden. The
-// pool has one account.
+// cleanup is a broker with an account pool and a cleanup hook, and a Provisioner. Both services run as processes, with a fake
+// garden. The pool has one account.
 type cleanup struct {
 	platform
 
 	hook *fakecleanup.Hook
-	// garden reaches the garden.
+	// garden is a client of the garden.
 	garden client.Client
 	// status is the URL of the broker's metrics.
 	status string
@@ -77,7 +77,7 @@ func startCleanup(t *testing.T) *cleanup {
 	return c
 }
 
-// order orders an instance of a tenant.
+// order orders an instance for the given tenant.
 func (c *cleanup) order(id, tenant string) {
 	c.Helper()
 
@@ -86,7 +86,7 @@ func (c *cleanup) order(id, tenant string) {
 	c.Send(http.MethodPut, harness.InstancePath(id)+harness.Incomplete, order, http.StatusAccepted)
 }
 
-// labels returns the tenant of the account, and whether it is dirty.
+// labels returns the account's tenant, and whether the account is dirty, as the account's labels say.
 func (c *cleanup) labels() (tenant string, dirty bool) {
 	c.Helper()
 
@@ -107,7 +107,7 @@ func (c *cleanup) wantLabels(reason, tenant string, dirty bool) {
 	}
 }
 
-// ask lets an operator ask the hook about the account, and returns the recorded result.
+// ask runs a cleanup of the account as an operator, and returns the result that the broker has recorded.
 func (c *cleanup) ask() operatorapi.CloudAccountCleanup {
 	c.Helper()
 
@@ -127,7 +127,7 @@ func (c *cleanup) ask() operatorapi.CloudAccountCleanup {
 	return answer
 }
 
-// recorded returns the last result as `ebctl accounts cleanup --dry-run` shows it.
+// recorded returns the result of the last cleanup as `ebctl accounts cleanup --dry-run` shows it.
 func (c *cleanup) recorded() operatorapi.CloudAccountCleanup {
 	c.Helper()
 
@@ -142,7 +142,7 @@ func (c *cleanup) recorded() operatorapi.CloudAccountCleanup {
 	return list.Data[0]
 }
 
-// releases returns the entries of the audit log about releases of accounts.
+// releases returns the audit log entries about releases of accounts.
 func (c *cleanup) releases() []operatorapi.AuditEntry {
 	c.Helper()
 
@@ -214,7 +214,7 @@ func TestCleanupOfAccounts(t *testing.T) {
 			t.Errorf("%s: %+v", each.reason, answer)
 		}
 
-		// The database rounds times.
+		// The database rounds times, so they may differ slightly.
 		if diff := cmp.Diff(answer, c.recorded(), cmpopts.EquateApproxTime(time.Millisecond)); diff != "" {
 			t.Errorf("%s: answered and recorded differ, -want +got\n%s", each.reason, diff)
 		}

@@ -4,7 +4,7 @@ package e2e
 
 import "testing"
 
-// TestAccountPoolOfManyTenantsOnLocalGarden runs testAccountPool on the API server of Gardener.
+// TestAccountPoolOfManyTenantsOnLocalGarden runs testAccountPool with Gardener's API server.
 func TestAccountPoolOfManyTenantsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 

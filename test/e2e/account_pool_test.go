@@ -32,8 +32,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// poolTenants returns the number of tenants that order at the same time: 40, and 200 if SOAK_DURATION is set, because the number of
-// requests grows with its square. There are as many accounts as tenants.
+// poolTenants returns the number of tenants that order at the same time, which is also the number of accounts. It is 200 if
+// SOAK_DURATION is set, and otherwise only 40, because the number of requests grows with the square of the number of tenants.
 func poolTenants(tb testing.TB) int {
 	tb.Helper()
 
@@ -44,26 +44,26 @@ func poolTenants(tb testing.TB) int {
 	return 200
 }
 
-// TestAccountPoolOfManyTenants runs testAccountPool on a fake garden that is reached over HTTP.
+// TestAccountPoolOfManyTenants runs testAccountPool with a fake garden, which is called over HTTP.
 func TestAccountPoolOfManyTenants(t *testing.T) {
 	t.Parallel()
 
 	testAccountPool(t, harness.ServeGarden(t, harness.StartGarden(t, time.Second)))
 }
 
-// errKilled is the error of a call that the death of a replica interrupts.
+// errKilled is returned by a call that was interrupted because its replica was killed.
 var errKilled = errors.New("the replica was killed")
 
-// mortal is a transport that kills its replica at one of the requests: before the API server gets the request, or after it has
-// carried it out.
+// mortal is a transport that kills its replica at one of the requests: before the API server receives the request, or after it has
+// executed the request.
 type mortal struct {
 	http.RoundTripper
 
 	mutex sync.Mutex
-	// left is the number of requests until the death.
+	// left is the number of requests until the replica dies. after says whether it dies after the last one or before it.
 	left  int
 	after bool
-	// died is called at the death, with the method of the request.
+	// died is called when the replica dies, with the method of the request.
 	died func(method string)
 }
 
@@ -165,7 +165,7 @@ func testAccountPool(t *testing.T, kubeconfig string) {
 	}
 }
 
-// poolAPI returns a client of the garden that does not die.
+// poolAPI returns a client for the garden that never simulates a death.
 func poolAPI(t *testing.T, kubeconfig string) client.Client {
 	t.Helper()
 
@@ -210,7 +210,7 @@ func poolAccounts(t *testing.T, api client.Client) []securityv1alpha1.Credential
 	return list.Items
 }
 
-// checkAssignments checks that each tenant has one account, which has its label.
+// checkAssignments checks that each tenant has exactly one account, which is labeled with the tenant.
 func checkAssignments(t *testing.T, api client.Client, assigned map[string]string) {
 	t.Helper()
 
@@ -235,22 +235,22 @@ func checkAssignments(t *testing.T, api client.Client, assigned map[string]strin
 	}
 }
 
-// poolPatience limits the attempts of an instance. Gardener's API server checks the credentials of an account in each change, with a
-// client that makes few requests per second.
+// poolPatience is the time limit for the attempts of one instance. It is long, because Gardener's API server checks the
+// credentials of an account at each change, with a client that is limited to few requests per second.
 const poolPatience = 2 * harness.Patience
 
-// poolReplica is a replica that assigns and releases accounts. It has as many workers as a replica of the broker, and makes as many
-// calls to Gardener at the same time.
+// poolReplica is a replica that assigns and releases accounts. It has as many workers as a replica of the broker, and the same
+// limit on concurrent calls to Gardener.
 type poolReplica struct {
 	*testing.T
 
 	claims     *accounts.Store
 	kubeconfig string
-	// working has an element for each attempt that runs.
+	// working contains an element for each running attempt. Its capacity is the number of workers.
 	working chan struct{}
 
 	mutex sync.Mutex
-	// counts has the number of deaths before and after requests, and the number of attempts that failed because Gardener was overloaded.
+	// counts contains the numbers of deaths before and after requests, and of attempts that failed because Gardener was overloaded.
 	counts map[string]int
 }
 
@@ -284,7 +284,7 @@ func (r *poolReplica) count(what string) {
 	r.counts[what]++
 }
 
-// attempt does the work once, as soon as a worker is free. The replica dies during most of the first attempts.
+// attempt calls do once, as soon as a worker is free. The replica dies during most of the first attempts.
 func (r *poolReplica) attempt(number int, do func(pool accountpool.Pool) error) error {
 	r.Helper()
 
@@ -299,7 +299,7 @@ func (r *poolReplica) attempt(number int, do func(pool accountpool.Pool) error) 
 	return err
 }
 
-// mortalGarden returns a client that dies at a random request. Replicas of later attempts live longer.
+// mortalGarden returns a garden client whose replica dies at a random request. In later attempts, the replica lives longer.
 func (r *poolReplica) mortalGarden(attempt int) *gardenclient.Client {
 	r.Helper()
 
@@ -324,7 +324,7 @@ func (r *poolReplica) mortalGarden(attempt int) *gardenclient.Client {
 	return garden
 }
 
-// wantDeaths checks that replicas have died before and after the writes to Gardener.
+// wantDeaths checks that replicas have died both before and after writes to Gardener.
 func wantDeaths(t *testing.T, replicas []*poolReplica) {
 	t.Helper()
 
@@ -337,7 +337,7 @@ func wantDeaths(t *testing.T, replicas []*poolReplica) {
 	}
 }
 
-// untilDone repeats the work on random replicas, after the intervals of the engine, until it succeeds.
+// untilDone calls do on random replicas, with the same delays as the engine, until it succeeds.
 func untilDone(replicas []*poolReplica, do func(pool accountpool.Pool) error) error {
 	var (
 		err  error

@@ -36,7 +36,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// adoption is a garden with Shoots of Kyma Provisioner, and the databases of the former and of our Provisioner.
+// adoption is a garden with Shoots created by Kyma Provisioner, and the databases of Kyma Provisioner, KEB and our Provisioner.
 type adoption struct {
 	*testing.T
 
@@ -95,8 +95,8 @@ func newAdoption(t *testing.T, clusters int) adoption {
 	return a
 }
 
-// await waits until Gardener has created the Shoots. It waits for one after the other, each for harness.Patience: all together may take any
-// time, as long as some are finished.
+// await waits until Gardener has created the named Shoots. It waits for one after another, for up to harness.Patience each, so all
+// of them together may take longer.
 func (a adoption) await(names ...string) {
 	a.Helper()
 
@@ -186,7 +186,7 @@ func (a adoption) shoot(cluster kymarows.Cluster) *gardencorev1beta1.Shoot {
 	return found
 }
 
-// run runs `provisioner adopt`.
+// run runs `provisioner adopt` with the given options and returns its report.
 func (a adoption) run(options takeover.Options) takeover.Report {
 	a.Helper()
 
@@ -297,8 +297,8 @@ func TestProvisionerAdoptOnLocalGarden(t *testing.T) {
 	}
 }
 
-// TestWayBackOnLocalGarden checks that neither a dry run nor an adoption changes the former databases, so that the former programs can be
-// started again, and that Gardener rejects to undo the patch of a Shoot.
+// TestWayBackOnLocalGarden checks that neither a dry run nor an adoption changes the databases of Kyma Provisioner and KEB, so
+// that these programs can be started again, and that Gardener refuses to undo the patch of a Shoot.
 func TestWayBackOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -337,7 +337,7 @@ func TestWayBackOnLocalGarden(t *testing.T) {
 	}
 }
 
-// wantPredicted compares the fields that the first change of a Shoot has changed with those of the preview, and the ordered ones.
+// wantPredicted checks that the first change of a Shoot has changed exactly the fields in the preview and the ordered ones.
 func wantPredicted(t *testing.T, preview []objectdiff.Change, before, after *gardencorev1beta1.Shoot, ordered ...string) {
 	t.Helper()
 
@@ -365,8 +365,8 @@ func wantPredicted(t *testing.T, preview []objectdiff.Change, before, after *gar
 	}
 }
 
-// adoptedInstances is the number of instances that TestAdoptedInstancesOnLocalGarden takes through their whole life. With SOAK_DURATION,
-// soakedInstances are adopted.
+// adoptedInstances is the number of instances that TestAdoptedInstancesOnLocalGarden adopts. If SOAK_DURATION is set, the test
+// adopts soakedInstances instead.
 const adoptedInstances, soakedInstances = 20, 1000
 
 // TestAdoptedInstancesOnLocalGarden takes over clusters and their instances, and then updates, suspends, resumes and deletes them as a
@@ -477,7 +477,8 @@ type adoptedLife struct {
 	platform harness.Client
 }
 
-// wantKnown repeats the order of an instance with an organization, which KEB did not store, and polls its former operations.
+// wantKnown repeats the order of an instance, with an organization, which KEB did not store, and polls the operations that KEB ran
+// for it.
 func (l adoptedLife) wantKnown(instance kymarows.Instance) {
 	l.Helper()
 
@@ -513,7 +514,7 @@ func (l adoptedLife) all(what string, change map[string]any) {
 	}
 }
 
-// adopted are clusters of a tenant that another program has created.
+// adopted is a client of a Provisioner that has adopted clusters of a tenant from another program.
 type adopted struct {
 	clusters
 
@@ -565,7 +566,7 @@ func (c adopted) wantSucceeded(id string) {
 	})
 }
 
-// managersOf returns the managers that have applied fields of the Shoot.
+// managersOf returns the field managers that have applied fields of the Shoot.
 func managersOf(shoot *gardencorev1beta1.Shoot) []string {
 	var managers []string
 
@@ -578,8 +579,8 @@ func managersOf(shoot *gardencorev1beta1.Shoot) []string {
 	return managers
 }
 
-// lost returns the labels, annotations and fields of the spec that a Shoot had before and does not have after, with their values. The
-// adoption and the first change are expected to change some, and the change those that were ordered.
+// lost returns the labels, annotations and spec fields, with their values, that are in the Shoot before but not in the Shoot
+// after. It leaves out those that the adoption and the first change are expected to change, and those that were ordered.
 func lost(before, after *gardencorev1beta1.Shoot, ordered ...string) []string {
 	had, has := flat(before), flat(after)
 	expected := append([]string{
@@ -600,11 +601,12 @@ func lost(before, after *gardencorev1beta1.Shoot, ordered ...string) []string {
 	return missing
 }
 
-// flat returns the values of a Shoot by their paths. Items of lists have their name or type as path, or their position.
+// flat returns the values of a Shoot by their paths. In a path, a list item is identified by its name or type, or else by its
+// position.
 func flat(shoot *gardencorev1beta1.Shoot) map[string]any {
 	text, err := json.Marshal(map[string]any{"spec": shoot.Spec, "metadata": map[string]any{"labels": shoot.Labels, "annotations": shoot.Annotations}})
 	if err != nil {
-		panic(err) // a Shoot can be encoded
+		panic(err) // cannot happen: a Shoot can always be encoded
 	}
 
 	var tree any

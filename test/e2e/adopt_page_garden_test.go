@@ -19,14 +19,15 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// takeOverPage is the page about `adopt`.
+// takeOverPage is the path of the page about `provisioner adopt`.
 const takeOverPage = "docs/operator/take-over.md"
 
-// pageRuntime is the ID of an adopted Shoot on the page: it follows from the UID of the Shoot, which is another one in each garden.
+// pageRuntime is the ID of an adopted Shoot on the page. The actual ID is derived from the Shoot's UID, which differs in each
+// garden.
 const pageRuntime = "0b8f0ab5-1a0f-5d0c-8f52-6a2c6dd3cbb0"
 
-// TestOutputOfTakeOverPage runs the dry runs of docs/operator/take-over.md and compares their output with the page. The flag -update writes it
-// to the page.
+// TestOutputOfTakeOverPage runs the dry runs shown in docs/operator/take-over.md and compares their output with the page. With the
+// -update flag, it writes the output to the page.
 func TestOutputOfTakeOverPage(t *testing.T) {
 	t.Parallel()
 

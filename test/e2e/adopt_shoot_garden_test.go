@@ -23,8 +23,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// foreign returns a Shoot that another program has created for an example cluster: with its own names of worker pools, two pools, fields
-// that no order has, and, on Azure, with a SecretBinding.
+// foreign returns a Shoot for an example cluster as another program would create it: with two worker pools that have names of
+// their own, with fields that no order can set, and, on Azure, with a SecretBinding.
 func (a adoption) foreign(number int) *gardencorev1beta1.Shoot {
 	a.Helper()
 
@@ -73,8 +73,8 @@ func adoptShoot(platform harness.Client, name string, order operatorapi.ShootAdo
 	return found, reply.Raw
 }
 
-// TestAdoptShootOnLocalGarden turns Shoots of another program into instances. The first update changes exactly what the dry run has
-// shown, and no update loses a part of a Shoot's spec.
+// TestAdoptShootOnLocalGarden turns another program's Shoots into instances. The first update must change exactly what the dry run
+// has shown, and no update may lose a part of a Shoot's spec.
 func TestAdoptShootOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -186,7 +186,8 @@ func TestAdoptShootOnLocalGarden(t *testing.T) {
 	}
 }
 
-// TestAdoptShootRefusals checks the reasons against an adoption. None of them changes a Shoot or a row.
+// TestAdoptShootRefusals checks each reason for which an adoption is rejected. A rejected adoption must change neither a Shoot nor
+// a row.
 func TestAdoptShootRefusals(t *testing.T) {
 	t.Parallel()
 

@@ -166,7 +166,8 @@ func testAgent(t *testing.T, api client.WithWatch) {
 	c.waitForConnection(created.RuntimeID, "Pending")
 }
 
-// checkRuntimeWithoutAgent provisions a runtime without Kyma. The Provisioner must reject a request to reconnect its agent.
+// checkRuntimeWithoutAgent provisions a runtime without Kyma. The Provisioner must reject a request to reconnect the runtime's
+// agent.
 func (c agentEnv) checkRuntimeWithoutAgent() {
 	c.Helper()
 

@@ -13,8 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestAuditChainSurvivesKills kills replicas of the broker with SIGKILL immediately after they have accepted an order, before its entry is
-// in the hash chain. The chain must become complete and stay valid, and a collector must get all records in their order.
+// TestAuditChainSurvivesKills kills replicas of the broker with SIGKILL immediately after they have accepted an order, before the
+// order's entry is in the hash chain. The chain must become complete and stay valid, and a collector must receive all records in
+// order.
 func TestAuditChainSurvivesKills(t *testing.T) {
 	t.Parallel()
 
@@ -53,7 +54,7 @@ func TestAuditChainSurvivesKills(t *testing.T) {
 			client := newPlatform(t, "http://"+addresses[0])
 			client.Until("the broker to start", client.reachable)
 
-			// The lease of a killed replica ends after ten seconds.
+			// A killed replica's lease ends after ten seconds. Then, another replica completes the chain.
 			const valid = "true 0"
 
 			client.Until("a complete chain", func() bool {
@@ -126,7 +127,7 @@ func (c *auditCollector) operations() int {
 	return len(different)
 }
 
-// check fails the test if a number was left out. Numbers may be repeated.
+// check fails the test if a record number is missing. Numbers may be repeated.
 func (c *auditCollector) check(t *testing.T) {
 	t.Helper()
 

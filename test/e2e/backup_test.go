@@ -38,14 +38,14 @@ import (
 
 const backupPage = harness.Root + "/docs/operator/backup.md"
 
-// backedUp is a pair of databases with the commands of the page on backups.
+// backedUp contains the commands from the page on backups, and runs them on the databases of both services.
 type backedUp struct {
 	*testing.T
 
 	// folder is the working directory of the commands.
 	folder    string
 	variables []string
-	// blocks are the blocks of commands by the heading of their section.
+	// blocks contains the command blocks of the page by the heading of their section.
 	blocks map[string][]string
 	ran    map[string]int
 	user   func(*exec.Cmd)
@@ -79,7 +79,7 @@ func newBackedUp(t *testing.T) *backedUp {
 	return b
 }
 
-// page runs a block of the page, counted from 0 in its section.
+// page runs a block of the page. number is the block's position in its section, from 0.
 func (b *backedUp) page(heading string, number int, variables ...string) {
 	b.Helper()
 
@@ -107,7 +107,8 @@ func (b *backedUp) shell(commands string, variables ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// postgres starts a server whose archive is on, and returns the settings of the two databases.
+// postgres starts a PostgreSQL server that archives its write-ahead log, and returns a function that returns the settings of a
+// service's database on it.
 func (b *backedUp) postgres() func(service string) replica.Database {
 	b.Helper()
 
@@ -169,7 +170,7 @@ mkdir "$BACKUP"`)
 	}
 }
 
-// sqlite returns the settings of the two databases in the working directory.
+// sqlite returns a function that returns the settings of a service's SQLite database in the working directory.
 func (b *backedUp) sqlite() func(service string) replica.Database {
 	b.Helper()
 	b.shell(`mkdir "$BACKUP"`)
@@ -212,7 +213,7 @@ func (b *backedUp) startPair(garden *fakegarden.Memory, databases map[string]rep
 	}}
 }
 
-// ebctl runs a command with the credentials of admins of both services.
+// ebctl runs an ebctl command with admin credentials for both services.
 func (p pair) ebctl(args ...string) string {
 	p.Helper()
 
@@ -241,7 +242,7 @@ func (p pair) run(args ...string) (stdout, stderr string, code int) {
 	return output.String(), problems.String(), code
 }
 
-// differences returns the kinds of differences by instance.
+// differences returns the kinds of differences that `ebctl reconcile` finds, by instance.
 func (p pair) differences(flags ...string) map[string]string {
 	p.Helper()
 
@@ -271,7 +272,7 @@ func (p pair) differences(flags ...string) map[string]string {
 	return found
 }
 
-// reported returns the number of differences in the metric of the periodic report, or -1 before the first report.
+// reported returns the number of differences of a kind, from the metric of the periodic report, or -1 before the first report.
 func (p pair) reported(kind string) float64 {
 	p.Helper()
 
@@ -291,7 +292,8 @@ func (p pair) reported(kind string) float64 {
 	return -1
 }
 
-// wantDifferences waits until the report has exactly these differences: operations that ended seconds ago may be in flight.
+// wantDifferences waits until the report contains exactly the differences in want. It must wait, because the effects of operations
+// that ended seconds ago may not be visible yet.
 func (p pair) wantDifferences(want map[string]string, flags ...string) {
 	p.Helper()
 
@@ -306,8 +308,8 @@ func (p pair) wantDifferences(want map[string]string, flags ...string) {
 	}
 }
 
-// TestBackup runs the commands of the page on backups: it backs up the databases of two running services, creates, changes and
-// deletes instances, restores the databases to the time before, and restores the lost rows.
+// TestBackup runs the commands from the page on backups: it backs up the databases of two running services, creates, changes and
+// deletes instances, restores the databases to the time before these changes, and restores the lost rows.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 
@@ -342,7 +344,7 @@ func TestBackup(t *testing.T) {
 
 	for heading, blocks := range newBackedUp(t).blocks {
 		for number, block := range blocks {
-			// ebctl runs in the process of the test, with the same arguments.
+			// The test runs ebctl in its own process, with the same arguments.
 			if ran[fmt.Sprint(heading, number)] == 0 && !strings.HasPrefix(block, "ebctl reconcile") {
 				t.Errorf("%s: no test runs block %d of %q", backupPage, number, heading)
 			}
@@ -350,7 +352,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// story backs up, works, restores and reconciles.
+// story backs up the databases, changes instances, restores the databases and reconciles them.
 func (b *backedUp) story(settings func(service string) replica.Database, backup, restore func()) {
 	b.Helper()
 
@@ -397,7 +399,7 @@ func (b *backedUp) story(settings func(service string) replica.Database, backup,
 	p.Until("the metric of the periodic report", func() bool {
 		return p.reported("runtime-without-shoot") == 1 && p.reported("shoot-without-runtime") == 0
 	})
-	p.ebctl("reconcile") // a repetition restores nothing
+	p.ebctl("reconcile") // a second run restores nothing
 
 	for _, service := range []string{"", "provisioner"} {
 		args := strings.Fields(service + " audit list --action restore -o name")
@@ -405,7 +407,7 @@ func (b *backedUp) story(settings func(service string) replica.Database, backup,
 			b.Errorf("%s %s: want one entry, got %q", service, args, entries)
 		}
 
-		// The chain is that of the backup, and continues with the restored operations.
+		// The hash chain from the backup continues with the restored operations.
 		verify := append(strings.Fields(service+" audit verify -o"), "jsonpath={.valid} {.pending}")
 		p.Until(service+" a complete hash chain", func() bool { return strings.TrimSpace(p.ebctl(verify...)) == "true 0" })
 	}
@@ -475,8 +477,8 @@ func wantSameShoots(b *backedUp, before []gardencorev1beta1.Shoot, garden *fakeg
 	}
 }
 
-// wantUsable checks that a restored instance can be ordered again, read, changed and deleted, and that its registration in Director
-// goes with it.
+// wantUsable checks that a restored instance can be ordered again, read, changed and deleted, and that the deletion also removes its
+// registration in Director.
 func (p pair) wantUsable(instance string, director *fakedirector.Director) {
 	p.Helper()
 	p.Send(http.MethodPut, harness.InstancePath(instance)+harness.Incomplete, harness.Order(harness.PlanAWS), http.StatusOK)

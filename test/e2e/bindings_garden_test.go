@@ -50,7 +50,7 @@ func TestBindingsOnLocalGarden(t *testing.T) {
 	p.WantGone("bound")
 }
 
-// countBindingAccounts returns the number of service accounts of bindings in the runtime.
+// countBindingAccounts returns the number of ServiceAccounts in the runtime that belong to bindings.
 func countBindingAccounts(t *testing.T, runtime *kubernetes.Clientset) int {
 	t.Helper()
 

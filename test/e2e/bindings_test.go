@@ -14,7 +14,7 @@ import (
 )
 
 // revokedWithin is the maximum time for which revoked credentials may still work. An API server caches the result of a token
-// check for ten seconds.
+// check for ten seconds, so the limit is somewhat longer.
 const revokedWithin = 15 * time.Second
 
 func bindingOf(planID, role string) map[string]any {
@@ -50,7 +50,7 @@ func (p platform) sendSynchronous(method, path string, body any, want, wantRepea
 	return got
 }
 
-// bindingClient returns a client of the runtime with the credentials of a binding.
+// bindingClient returns a client for the runtime that uses the credentials from the reply to a bind request.
 func bindingClient(t *testing.T, bound harness.Reply) *kubernetes.Clientset {
 	t.Helper()
 
@@ -77,7 +77,7 @@ func listConfigMaps(t *testing.T, client *kubernetes.Clientset) error {
 	return err
 }
 
-// testBindings creates two bindings of a ready instance, with the roles edit and view. It checks the permissions of both
+// testBindings creates two bindings for a ready instance, with the roles edit and view. It checks the permissions of both
 // bindings and removes one of them.
 func testBindings(t *testing.T, p platform, instance, planID string) {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// withReleases makes the Provisioner install the sample releases, and the broker order a version of them.
+// withReleases makes the Provisioner use the sample releases, and the broker order the given version.
 func withReleases(version string) func(*broker.Config, *provisioner.Config) {
 	return func(broker *broker.Config, provisioner *provisioner.Config) {
 		provisioner.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
@@ -25,7 +25,7 @@ func withReleases(version string) func(*broker.Config, *provisioner.Config) {
 	}
 }
 
-// modules returns the ConfigMaps of Kyma on the runtime of an instance, each with its release.
+// modules returns the names of the Kyma ConfigMaps on an instance's runtime, each with its release.
 func (e env) modules(id string) map[string]string {
 	e.Helper()
 
@@ -45,7 +45,7 @@ func (e env) modules(id string) map[string]string {
 	return releases
 }
 
-// wantModules fails the test unless exactly these modules are on the runtime, besides cluster-essentials.
+// wantModules fails the test unless the runtime contains exactly the given modules and cluster-essentials, all of the given version.
 func (e env) wantModules(reason, id, version string, modules ...string) {
 	e.Helper()
 
@@ -59,7 +59,7 @@ func (e env) wantModules(reason, id, version string, modules ...string) {
 	}
 }
 
-// list returns the modules parameter with a list.
+// list returns a modules parameter that lists the named modules.
 func list(names ...string) map[string]any {
 	modules := []any{}
 	for _, name := range names {
@@ -69,7 +69,7 @@ func list(names ...string) map[string]any {
 	return map[string]any{"modules": map[string]any{"list": modules}}
 }
 
-// order orders an instance of plan preview with parameters.
+// order orders an instance of plan preview with the given parameters.
 func (e env) order(id string, parameters map[string]any) {
 	e.Helper()
 

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// upgrade orders an upgrade and returns the response.
+// upgrade orders an upgrade of the given kind and returns the response.
 func (e env) upgrade(kind, id string, body operatorapi.Upgrade) operatorapi.AcceptedUpgrade {
 	e.Helper()
 
@@ -30,7 +30,7 @@ func (e env) upgrade(kind, id string, body operatorapi.Upgrade) operatorapi.Acce
 	return accepted
 }
 
-// ended waits until the operation has ended, and returns it.
+// ended waits until the operation with the given ID has ended, and returns it.
 func (e env) ended(id string) operatorapi.Operation {
 	e.Helper()
 
@@ -45,7 +45,7 @@ func (e env) ended(id string) operatorapi.Operation {
 	return operation
 }
 
-// wantUpgraded waits until the upgrade has succeeded with the description.
+// wantUpgraded waits until the upgrade has ended, and fails the test unless it succeeded with the given description.
 func (e env) wantUpgraded(accepted operatorapi.AcceptedUpgrade, description string) {
 	e.Helper()
 
@@ -77,10 +77,10 @@ func TestUpgradesOfInstances(t *testing.T) {
 		e.wantUpgraded(planned, "Dry run, nothing was changed: Kyma would be upgraded from 1.0.0 to 1.1.0")
 		e.wantModules("a dry run", "mine", "1.0.0", "eventing", "serverless")
 
-		e.wantUpgraded(e.upgrade(environment.KindUpgradeKyma, "mine", operatorapi.Upgrade{Version: "1.1.0"}), "Kyma is upgraded to 1.1.0")
+		e.wantUpgraded(e.upgrade(environment.KindUpgradeKyma, "mine", operatorapi.Upgrade{Version: "1.1.0"}), "Kyma was upgraded to 1.1.0")
 		e.wantModules("the new version with the modules of the user", "mine", "1.1.0", "eventing", "serverless")
 
-		e.wantUpgraded(e.upgrade(environment.KindUpgradeCluster, "mine", operatorapi.Upgrade{Version: "1.36"}), "The cluster is upgraded to Kubernetes 1.36")
+		e.wantUpgraded(e.upgrade(environment.KindUpgradeCluster, "mine", operatorapi.Upgrade{Version: "1.36"}), "The cluster was upgraded to Kubernetes 1.36")
 
 		if version := e.shoots()[0].Spec.Kubernetes.Version; !strings.HasPrefix(version, "1.36.") {
 			t.Errorf("the Shoot has Kubernetes %s", version)
@@ -92,7 +92,7 @@ func TestUpgradesOfInstances(t *testing.T) {
 		}
 
 		e.wantModules("a failed upgrade", "mine", "1.1.0", "eventing", "serverless")
-		e.WantSucceeded("mine") // last_operation of the platform
+		e.WantSucceeded("mine") // last_operation, as the platform sees it
 
 		e.Update("mine", map[string]any{"parameters": list("eventing")})
 		e.WantSucceeded("mine")
@@ -108,7 +108,7 @@ func TestUpgradesOfInstances(t *testing.T) {
 	})
 }
 
-// TestDeletionDuringAnUpgrade deletes an instance while its cluster is being upgraded in a garden that never finishes.
+// TestDeletionDuringAnUpgrade deletes an instance while its cluster is being upgraded in a garden that never finishes the upgrade.
 func TestDeletionDuringAnUpgrade(t *testing.T) {
 	t.Parallel()
 
@@ -143,8 +143,8 @@ func TestDeletionDuringAnUpgrade(t *testing.T) {
 	})
 }
 
-// TestMaintenanceEndsWithACanceledUpgrade cancels an upgrade in a garden that never finishes. The evaluations of the instance are in
-// maintenance during the upgrade and active afterwards.
+// TestMaintenanceEndsWithACanceledUpgrade cancels an upgrade in a garden that never finishes it. The evaluations of the instance
+// must be in maintenance during the upgrade and active afterwards.
 func TestMaintenanceEndsWithACanceledUpgrade(t *testing.T) {
 	t.Parallel()
 

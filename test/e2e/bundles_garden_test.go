@@ -44,7 +44,7 @@ type hub struct {
 	*testing.T
 
 	api client.Client
-	// configure makes a Provisioner use it, with the roles of resources/rbac only.
+	// configure makes a Provisioner use the hub, with only the roles in resources/rbac.
 	configure func(*provisioner.Config)
 }
 
@@ -134,7 +134,7 @@ func (h *hub) write(path, text string) {
 	}
 }
 
-// createRoles creates the roles of resources/rbac.
+// createRoles creates the roles defined in resources/rbac.
 func (h *hub) createRoles() {
 	h.Helper()
 
@@ -161,7 +161,7 @@ func (h *hub) createRoles() {
 	}
 }
 
-// token creates a ServiceAccount with roles for the cluster and for the namespace, and returns its token.
+// token creates a ServiceAccount with the given ClusterRoles and Roles, and returns its token.
 func (h *hub) token(name string, clusterRoles, roles []string) string {
 	h.Helper()
 
@@ -192,7 +192,7 @@ func (h *hub) token(name string, clusterRoles, roles []string) string {
 	return request.Status.Token
 }
 
-// objects returns the BundleDeployments, Bundles and kubeconfigs.
+// objects returns the BundleDeployments, the Bundles and the Secrets with kubeconfigs on the hub.
 func (h *hub) objects(ctx context.Context) (deployments []v1alpha1.BundleDeployment, bundles []v1alpha1.Bundle, secrets []corev1.Secret) {
 	h.Helper()
 
@@ -212,7 +212,7 @@ func (h *hub) objects(ctx context.Context) (deployments []v1alpha1.BundleDeploym
 	return one.Items, two.Items, secrets
 }
 
-// wantEmpty checks that the hub has no object of a runtime.
+// wantEmpty checks that the hub contains no objects that belong to a runtime.
 func (h *hub) wantEmpty() {
 	h.Helper()
 
@@ -261,7 +261,8 @@ func stringOf(object map[string]any) string {
 	return string(text)
 }
 
-// TestModulesThroughBundles orders an instance over OSB. A module whose object exists already fails, and last_operation names it.
+// TestModulesThroughBundles orders an instance through the OSB API. A module fails because its object already exists, and
+// last_operation must name the module.
 func TestModulesThroughBundles(t *testing.T) {
 	t.Parallel()
 
@@ -278,7 +279,7 @@ func TestModulesThroughBundles(t *testing.T) {
 	}
 
 	e.Update("mine", map[string]any{"parameters": list("eventing", "serverless")})
-	e.WantFailed("mine", "component eventing (3 of 4): one of its objects exists already and was installed by somebody else")
+	e.WantFailed("mine", "component eventing (3 of 4): one of its objects already exists and was installed by somebody else")
 
 	if err := modules.Delete(t.Context(), "eventing", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func TestDatabaseWithoutFreeConnections(t *testing.T) {
 	}
 }
 
-// metric returns the sum of all series of a broker counter.
+// metric returns the sum of all series of one of the broker's counters.
 func (e env) metric(name string) float64 {
 	e.Helper()
 

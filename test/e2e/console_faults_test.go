@@ -16,8 +16,8 @@ import (
 )
 
 // TestFaultsOfConsoles reads the console of a runtime through the Provisioner, as the step Check_Runtime does, while Director or the
-// Provisioner fails. TestConsoleBecomesTheDashboard of process/provisioning checks what the step makes of an error that may pass, and of
-// another one.
+// Provisioner fails. TestConsoleBecomesTheDashboard in process/provisioning checks how the step handles transient and permanent
+// errors.
 //
 //faults:table director.md#dashboard
 func TestFaultsOfConsoles(t *testing.T) {
@@ -56,7 +56,7 @@ func TestFaultsOfConsoles(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		fail func()
-		// retried reports that the step repeats the call; found is the console that the call returns.
+		// retried reports whether the step repeats the call; found is the console that the call returns.
 		retried bool
 		found   string
 	}{

@@ -23,22 +23,24 @@ import (
 const (
 	planeNamespace = "kcp-system"
 	planeUser      = "environment-broker"
-	// adminPassword is the value of an override in a Secret.
+	// adminPassword is the value of an override that is stored in a Secret.
 	adminPassword = "password-of-operators"
 )
 
-// controlPlane is a broker and a Provisioner that run as processes on a fake garden, and a kube-apiserver with the Kyma configuration.
+// controlPlane is a broker and a Provisioner that run as processes with a fake garden, and a kube-apiserver with the Kyma
+// configuration.
 type controlPlane struct {
 	pair
 	*testing.T
 
-	// api is the API server, with the permissions of an admin.
+	// api is a client for the API server, with admin permissions.
 	api client.Client
 	// toPlane forwards the broker's connections to the API server.
 	toPlane *tcpProxy
 }
 
-// startControlPlane starts all of them, the Provisioner with additional variables. It has the releases 1.0.0, which is the default, to 1.3.0.
+// startControlPlane starts a controlPlane. The Provisioner gets the additional environment variables and has the releases from
+// 1.0.0, the default, to 1.3.0.
 func startControlPlane(t *testing.T, variables ...string) *controlPlane {
 	t.Helper()
 
@@ -95,7 +97,7 @@ func startControlPlane(t *testing.T, variables ...string) *controlPlane {
 	return p
 }
 
-// planeReleases returns a folder with the sample releases and two copies of the newest one.
+// planeReleases creates a folder with the sample releases and two copies of the newest one, and returns its path.
 func planeReleases(t *testing.T) string {
 	t.Helper()
 
@@ -155,7 +157,7 @@ func (p *controlPlane) configMap(name string, data map[string]string, labels ...
 	p.create(object)
 }
 
-// permission is the permission of the broker's user.
+// permission returns the RoleBinding that lets the broker's user read the configuration.
 func (p *controlPlane) permission() *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: inPlane(planeUser), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: planeUser},
@@ -163,7 +165,7 @@ func (p *controlPlane) permission() *rbacv1.RoleBinding {
 	}
 }
 
-// configure sets the configuration that operators have at the beginning.
+// configure creates the initial configuration in the control plane.
 func (p *controlPlane) configure() {
 	p.Helper()
 
@@ -183,7 +185,7 @@ func (p *controlPlane) configure() {
 		"overrides-version-1.0.0=true", "overrides-plan-aws=true", "component=cluster-essentials")
 }
 
-// components returns the configuration of a plan with additional components.
+// components returns the configuration of a plan with the named additional components.
 func components(names ...string) string {
 	var lines strings.Builder
 
@@ -210,14 +212,15 @@ func (p *controlPlane) orderIn(id, globalAccount, subAccount, version string) st
 	return p.Send(http.MethodPut, harness.InstancePath(id)+harness.Incomplete, body, http.StatusAccepted).Text("operation")
 }
 
-// receivedKyma is the Kyma that the Provisioner has of a runtime, with values on its cluster.
+// receivedKyma is a runtime's Kyma according to the Provisioner, with values that were read from the runtime's cluster.
 type receivedKyma struct {
 	Version    string
 	Components []string
-	// LogLevel is a value on the cluster. LogLevelSecret reports whether the Provisioner keeps it as a secret.
+	// LogLevel is a value from the cluster. LogLevelSecret reports whether the Provisioner treats it as a secret.
 	LogLevel       string
 	LogLevelSecret bool
-	// Retention and Password are values on the cluster. PasswordSecret is like LogLevelSecret.
+	// Retention and Password are values from the cluster. PasswordSecret reports whether the Provisioner treats Password as a
+	// secret.
 	Retention, Password string
 	PasswordSecret      bool
 }
@@ -289,7 +292,7 @@ func (p *controlPlane) received(id, globalAccount string) receivedKyma {
 	return found
 }
 
-// wantKyma compares the Kyma of an instance.
+// wantKyma checks that the Provisioner and the cluster have the wanted Kyma for an instance.
 func (p *controlPlane) wantKyma(reason, id, globalAccount string, want receivedKyma) {
 	p.Helper()
 
@@ -299,12 +302,12 @@ func (p *controlPlane) wantKyma(reason, id, globalAccount string, want receivedK
 	}
 }
 
-// planned returns the components of plan preview with additional ones.
+// planned returns the names of the components of plan preview, and the additional ones.
 func planned(additional ...string) []string {
 	return append([]string{"cluster-essentials", "compass-runtime-agent", "eventing", "serverless"}, additional...)
 }
 
-// TestKymaFromControlPlane creates and upgrades instances whose Kyma operators configure in a control plane.
+// TestKymaFromControlPlane creates and upgrades instances whose Kyma is configured by operators in a control plane.
 func TestKymaFromControlPlane(t *testing.T) {
 	t.Parallel()
 
@@ -350,7 +353,8 @@ func TestKymaFromControlPlane(t *testing.T) {
 	p.testMalformed()
 }
 
-// wantShown waits until the last operation shows the text to the platform, and checks that it is explained with the other text.
+// wantShown waits until last_operation returns the text shown to the platform, and checks that `ebctl operation explain` returns
+// the text explained.
 func (p *controlPlane) wantShown(id, state, shown, explained string) {
 	p.Helper()
 
@@ -369,7 +373,7 @@ func (p *controlPlane) wantShown(id, state, shown, explained string) {
 	}
 }
 
-// testForbidden takes the permission away, and gives it back.
+// testForbidden removes the broker's permission and restores it.
 func (p *controlPlane) testForbidden() {
 	p.Helper()
 	p.must(p.api.Delete(p.Context(), p.permission()))

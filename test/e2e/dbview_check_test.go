@@ -70,7 +70,7 @@ func TestDelay(t *testing.T) {
 		{Outcome: process.Accepted, Began: at(0), End: at(0)},
 		{Outcome: process.Done, Began: at(1), End: at(10)}, // one second late
 		{Outcome: process.Waiting, Began: at(10), End: at(11), NextRun: at(40)},
-		{Outcome: process.Waiting, Began: at(20), End: at(21), NextRun: at(50)}, // an event woke the operation early
+		{Outcome: process.Waiting, Began: at(20), End: at(21), NextRun: at(50)}, // an event wakes the operation early
 		{Outcome: process.Done, Began: at(53), End: at(54)},                     // three seconds late
 		{Outcome: process.OperationSucceeded, Began: at(54), End: at(54)},
 	}

@@ -75,8 +75,8 @@ func (v dbView) outcomes() string {
 	return strings.Join(lines, ", ")
 }
 
-// retryReasons formats the five most frequent reasons for retries, each with the longest wait before the next attempt. IDs in the
-// reasons are replaced by an ellipsis, so that equal reasons are counted together.
+// retryReasons formats the five most frequent reasons for retries, each with the longest wait before the next attempt. It replaces
+// IDs in the reasons with an ellipsis, so that reasons that differ only in IDs are counted together.
 func (v dbView) retryReasons() string {
 	v.Helper()
 

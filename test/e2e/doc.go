@@ -1,8 +1,8 @@
 // Package e2e tests broker, Provisioner and garden together through their APIs.
 //
-// Tests without a build tag run both services in the test process, on the fake garden; a few run the sandbox as a separate
-// process. Tests with the build tag `garden` run each service as a process, on the local garden. The tests whose names end
-// with _garden_test.go have this tag, and so have those of killed programs and of replicas.
+// Tests without a build tag run both services in the test process, with the fake garden; a few run the sandbox as a separate
+// process. Tests with the `garden` build tag run each service as a separate process, with the local garden. The files whose names
+// end with _garden_test.go have this tag, and so have the tests of killed programs and of replicas.
 //
 // The files, by topic, without the suffix _test.go:
 //
@@ -17,7 +17,7 @@
 //   - Several replicas of the Provisioner: provisioner_replicas, with the operations in scenario and scenario_run, and the
 //     expected results in final_state.
 //   - The fleet of replicas that these tests share: fleet, fleet_agents, fleet_director, fleet_services, replica, fault_injection.
-//   - Helpers of all tests: fixture (services in the test process), programs (services as processes), graphql (requests to a
-//     Provisioner), faultproxy (faults below TLS), dbview (operations in a database). dbview_check tests the last one.
-//   - The command line of the programs: arguments. The roles for each endpoint: roles.
+//   - Helpers for all tests: fixture (services in the test process), programs (services as processes), graphql (requests to a
+//     Provisioner), faultproxy (faults below TLS), dbview (operations in a database). dbview_check tests dbview.
+//   - The command lines of the programs: arguments. The roles for each endpoint: roles.
 package e2e

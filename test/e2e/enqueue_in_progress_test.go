@@ -109,8 +109,8 @@ func TestOperationsOfPreviousProcessAreNotResumed(t *testing.T) {
 			}
 		}
 
-		// The new process accepts the removal of a runtime and therefore runs it. The removal cancels an operation of the
-		// previous process.
+		// The new process runs the removal of a runtime, because it has accepted the removal itself. The removal cancels an
+		// operation of the previous process.
 		removal, err := next.client.DeprovisionRuntime(t.Context(), provisionerclient.Caller{Tenant: "tenant"}, unwanted.RuntimeID)
 		if err != nil {
 			t.Fatal(err)

@@ -26,14 +26,14 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// customer is a platform whose requests contain the customer's marker wherever they may contain personal data.
+// customer is a platform whose requests contain the customer's marker in every place where personal data may occur.
 type customer struct {
 	env
 
 	account, marker string
 }
 
-// customer returns a client for an account.
+// customer returns a customer with the given account and marker.
 func (e env) customer(account, marker string) customer {
 	e.Transport = markedTransport(marker)
 
@@ -64,18 +64,18 @@ func (c customer) order(instance string) map[string]any {
 	return order
 }
 
-// live creates, changes and uses an instance, with interventions of operators and with rejected requests.
+// live creates, changes and uses an instance. Operators intervene, and some requests are rejected.
 func (c customer) live(instance string) {
 	c.Helper()
 
 	path := harness.InstancePath(instance)
 
-	// An instance that never exists.
+	// The order for this instance is rejected.
 	refused := c.order("refused")
 	refused["parameters"] = map[string]any{"machineType": c.marker}
 	c.Send(http.MethodPut, harness.InstancePath("refused-"+instance)+harness.Incomplete, refused, http.StatusBadRequest)
 
-	// A creation that an operator cancels and retries.
+	// An operator cancels and retries the creation of this instance.
 	c.faults(harness.StuckClusters())
 	c.Send(http.MethodPut, path+harness.Incomplete, c.order(instance), http.StatusAccepted)
 	c.intervene("cancel", c.lastOperation(instance), c.marker)
@@ -94,7 +94,7 @@ func (c customer) live(instance string) {
 	c.sendSynchronous(http.MethodPut, harness.BindingPath(instance, "binding"), bind, http.StatusCreated, http.StatusOK)
 }
 
-// leave deletes the instance while other systems are unavailable. An operator skips their steps.
+// leave deletes the instance while the given systems are unavailable. An operator skips the steps that call them.
 func (c customer) leave(instance string, unavailable ...simulator.System) {
 	c.Helper()
 
@@ -114,18 +114,19 @@ func (c customer) leave(instance string, unavailable ...simulator.System) {
 
 	c.WantGone(instance)
 
-	// Requests for the deleted instance.
+	// The broker rejects requests for the deleted instance.
 	c.Send(http.MethodPatch, harness.InstancePath(instance)+harness.Incomplete, map[string]any{"service_id": harness.ServiceID}, http.StatusNotFound)
 }
 
-// searched are the rows of a service's database in which a test searches for markers.
+// searched is a service's database, in which a test searches for markers.
 type searched struct {
 	*testing.T
 
 	service string
 	db      *storage.DB
 	keys    *secret.Keyring
-	// sealed are the functions that return to what the values of a column are bound, by table and column.
+	// sealed contains a function for each sealed column, by table and column. It returns the context to which the value in the row
+	// with the given ID is bound.
 	sealed map[string]func(id string) string
 }
 
@@ -199,7 +200,7 @@ func (s searched) find(marker string, found map[string]int) {
 	}
 }
 
-// record records an event whose message contains the marker. The messages of the broker contain no personal data.
+// record records an event whose message contains the marker, because the broker's own messages contain no personal data.
 func (s searched) record(instance, marker string) {
 	s.Helper()
 
@@ -260,7 +261,7 @@ func TestEraseLeavesNoPersonalData(t *testing.T) {
 			customer.ebctl("leftover", "confirm", instance, "--reason", customer.marker, "--yes")
 		}
 
-		// If one of these columns has no marker, the rest of the test proves less than it should.
+		// Without markers in each of these columns before the erasure, the test would prove less than it should.
 		for _, column := range []string{
 			"broker operations.payload", "broker operations.audit", "broker operations.ordered_by", "broker timeline.message",
 			"broker audit.entry", "broker audit.ordered_by", "broker instances.request", "broker bindings.created_by",
@@ -282,7 +283,7 @@ func TestEraseLeavesNoPersonalData(t *testing.T) {
 		behind := platform{e.Client}
 		behind.URL = e.services.Proxy.URL
 
-		for range 2 { // a repetition changes nothing
+		for range 2 { // a second erasure changes nothing
 			e.ebctl("account", "erase", erased.account)
 			behind.ebctl("provisioner", "account", "erase", erased.account)
 		}

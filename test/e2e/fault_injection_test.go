@@ -127,7 +127,7 @@ func (f *fleet) freeze(first *member) {
 		release()
 
 		limit := 3 * lease
-		if allHold { // otherwise the frozen replica may have no operation that others can take over
+		if allHold { // otherwise, the frozen replica may have no operation that others can take over
 			limit = takeoverLimit
 		}
 

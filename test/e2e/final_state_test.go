@@ -24,13 +24,13 @@ import (
 
 // finalState is the state of a runtime at the end of a round, as reported by each system.
 type finalState struct {
-	// Reported and Kyma come from the Provisioner's API.
+	// Reported and Kyma are read from the Provisioner's API.
 	Reported clusterState
 	Kyma     kymaState
-	// Shoot comes from Gardener. Director is the condition of the runtime in Director.
+	// Shoot is read from Gardener. Director is the condition of the runtime in Director.
 	Shoot    clusterState
 	Director string
-	// Administrators and Installed come from the cluster.
+	// Administrators and Installed are read from the cluster.
 	Administrators, Installed []string
 }
 
@@ -228,7 +228,7 @@ func subjects(binding unstructured.Unstructured) []string {
 	return names
 }
 
-// describe formats an object as its resource, namespace and name, followed by its data values release and retention.
+// describe formats an object as its resource, namespace and name, followed by the values of "release" and "retention" in its data.
 func describe(resource string, object unstructured.Unstructured) string {
 	columns := []string{resource, object.GetNamespace(), object.GetName()}
 

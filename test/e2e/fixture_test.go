@@ -25,14 +25,14 @@ func newPlatform(tb testing.TB, url string) platform {
 	}}
 }
 
-// env is an environment and the client of its broker.
+// env is an environment and a client for its broker.
 type env struct {
 	platform
 
 	services *harness.Environment
 }
 
-// start runs an environment until the test ends. creation is how long the garden takes to create a cluster.
+// start runs an environment until the test ends. creation is the time that the garden takes to create a cluster.
 func start(t *testing.T, database harness.Database, creation time.Duration, configure ...func(*broker.Config, *provisioner.Config)) env {
 	t.Helper()
 

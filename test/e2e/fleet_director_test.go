@@ -10,7 +10,7 @@ import (
 )
 
 // checkRegistered compares the runtimes in Director with the runtimes of the Provisioner. After a fault, Director can have
-// additional runtimes. Each of them must have an intent in the table registrations: with this row the Provisioner removes the
+// additional runtimes. Each of them must have an intent in the registrations table, because of which the Provisioner removes the
 // runtime from Director an hour later.
 func (f *fleet) checkRegistered(runtimeIDs []string) {
 	f.Helper()

@@ -12,17 +12,17 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// The page shows these values instead of those that differ in each run.
+// The page shows these values in place of values that differ in each run.
 const (
 	pageOrchestration = "19aaa52c-bc9d-4f1f-bd94-d1e55f179557"
 	pageOperation     = "7d0c9b52-3f43-4c0e-8a5f-4f3f0f6d2b1e"
 )
 
-// pageStart is the time of all events on the page that are not a day or more away.
+// pageStart is the time of all events on the page, except those that are at least a day away.
 var pageStart = time.Date(2026, time.November, 30, 9, 0, 0, 0, time.UTC)
 
-// TestOutputOfFleetPage runs the runbook of docs/operator/fleets.md and compares the output of its commands with the page. The flag -update
-// writes it to the page. The canary soaks for seconds, and for a day on the page.
+// TestOutputOfFleetPage runs the runbook in docs/operator/fleets.md and compares the output of its commands with the page. With the
+// -update flag, it writes the output to the page. The canary soaks for seconds in the test, and for a day on the page.
 func TestOutputOfFleetPage(t *testing.T) {
 	t.Parallel()
 
@@ -72,7 +72,7 @@ func TestOutputOfFleetPage(t *testing.T) {
 	}
 	garden := e.services.Garden.Client()
 
-	// The first two upgrades of the second wave: one fails, and the other one ends only after the gate has closed.
+	// Of the first two upgrades in the second wave, one fails, and the other one ends only after the gate has closed.
 	failing := map[string]string{
 		e.runtime(instances[1]).ShootName: string(gardenlet.FaultStuck), e.runtime(instances[2]).ShootName: string(gardenlet.FaultQuota),
 	}
@@ -92,8 +92,8 @@ func TestOutputOfFleetPage(t *testing.T) {
 	page.want("ebctl orchestration targets "+pageOrchestration+" --state succeeded,failed,canceled", run)
 }
 
-// shownOnPage replaces the operations and the times in an output with those of the page. A soak time ends a day after today, and a plan
-// expires after seven days.
+// shownOnPage replaces the operation IDs and the times in an output with those on the page. A soak time ends a day after
+// pageStart, and a plan expires after seven days.
 func shownOnPage(t *testing.T, output string) string {
 	t.Helper()
 

@@ -20,7 +20,7 @@ const (
 	provisionerReplicas = 2
 )
 
-// fleet is a broker and a Provisioner with several replicas each. The replicas run as processes that share one PostgreSQL
+// fleet consists of several replicas each of the broker and the Provisioner. The replicas run as processes that share one PostgreSQL
 // server and one local garden.
 type fleet struct {
 	*testing.T
@@ -38,7 +38,7 @@ type fleet struct {
 	brokerDB, provisionerDB dbView
 }
 
-// newFleet starts a fleet. settings are environment variables of both services.
+// newFleet starts a fleet. settings contains environment variables for both services.
 func newFleet(t *testing.T, settings ...string) *fleet {
 	t.Helper()
 
@@ -56,7 +56,7 @@ func newFleet(t *testing.T, settings ...string) *fleet {
 	return f
 }
 
-// newProvisioners starts a fleet without brokers. runtimes is the value of the garden's flag --runtimes.
+// newProvisioners starts a fleet without brokers. runtimes is the value of the garden's --runtimes flag.
 func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 	t.Helper()
 
@@ -87,7 +87,7 @@ func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 	return f
 }
 
-// until waits until holds returns true. After a timeout it fails the test; the message uses what as the name of the condition.
+// until waits until holds returns true. After a time-out, it fails the test with a message that contains what.
 func (f *fleet) until(what string, holds func() bool) {
 	f.Helper()
 	harness.Until(f, what, holds)

@@ -40,7 +40,7 @@ func TestParallelRuntimesLimitGardenerCalls(t *testing.T) {
 	})
 
 	settings := harness.ProvisionerSettings(harness.SQLite(t, "provisioner"))
-	settings.Engine.LeaseDuration = time.Minute // so that a slow machine does not repeat calls
+	settings.Engine.LeaseDuration = time.Minute // so that no lease expires on a slow machine, which would repeat calls
 
 	counted, calls, err := memory.Counted()
 	if err != nil {

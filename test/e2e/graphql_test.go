@@ -8,14 +8,14 @@ import (
 	"net/http"
 )
 
-// caller sends the requests of one tenant to the GraphQL API of a Provisioner.
+// caller sends a tenant's requests to the GraphQL API of a Provisioner.
 type caller struct {
 	url, tenant string
 	// key is the idempotency key of a mutation. It may be empty.
 	key string
 }
 
-// rejection is a GraphQL error of the Provisioner.
+// rejection is a GraphQL error returned by the Provisioner.
 type rejection struct {
 	Message    string
 	Extensions struct {
@@ -23,8 +23,8 @@ type rejection struct {
 	}
 }
 
-// send sends a request and decodes the response's field `result` into result. It returns the first GraphQL error as a rejection,
-// and any other failure, such as a missing response, as an error.
+// send sends a request and decodes the `result` field of the response into result. It returns the first GraphQL error as a
+// rejection, and any other failure, such as a missing response, as an error.
 func (c caller) send(ctx context.Context, query string, variables map[string]any, result any) (*rejection, error) {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
 	if err != nil {

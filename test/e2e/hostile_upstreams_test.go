@@ -20,11 +20,12 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// hostile is a text that an upstream, or a program that answers in its place, wants users to read.
+// hostile is a text that a hostile upstream, or a program that answers in its place, wants to show to users.
 const hostile = `<a href="https://evil.example.com">renew your password at gw-7.internal</a>`
 
-// TestHostileUpstreams plants a text in the errors of the Provisioner, Gardener, Director and a tenant's own cluster. No response of
-// the Open Service Broker API may contain any of it. Operators must find it in the explanation and in the timeline of the operation.
+// TestHostileUpstreams plants the hostile text in errors from the Provisioner, Gardener, Director and a tenant's own cluster. No
+// Open Service Broker API response may contain any of it. Operators must find it in the explanation and in the timeline of the
+// operation.
 func TestHostileUpstreams(t *testing.T) {
 	t.Parallel()
 
@@ -183,13 +184,13 @@ func (e *env) failShoots(ctx context.Context) error {
 				Description: hostile, Codes: []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraResourcesDepleted},
 			}}
 
-			// A conflict with the gardenlet is resolved by the next attempt.
+			// Ignore the error: if the gardenlet has changed the Shoot at the same time, the next attempt succeeds.
 			_ = e.services.Garden.Client().Status().Update(ctx, &shoot)
 		}
 	}
 }
 
-// hostileCluster returns an order for an own cluster whose API server responds with the message.
+// hostileCluster returns an order with the kubeconfig of an own cluster whose API server responds with the given message.
 func hostileCluster(t *testing.T, message string) map[string]any {
 	t.Helper()
 

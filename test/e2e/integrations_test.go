@@ -19,8 +19,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestDeletionLeavesNothing compares what the simulated upstreams hold before the creation of three instances of a tenant, during their
-// lives, and after their deletions. In each case, another system installs Kyma.
+// TestDeletionLeavesNothing compares what the simulated upstreams store before the creation of a tenant's three instances, while
+// they exist, and after their deletions. In each case, a different system installs Kyma.
 func TestDeletionLeavesNothing(t *testing.T) {
 	for name, c := range kymaInstallers() {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func testDeletionLeavesNothing(t *testing.T, c kymaInstaller) {
 	})
 	e.usePool(server.URL + "/cleanup")
 
-	account := poolAccount(1) // of the trial
+	account := poolAccount(1) // the account of the trial instance
 	account.Labels[gardenclient.LabelType], account.Provider.Type = "azure", "azure"
 
 	if err := e.services.Garden.Client().Create(t.Context(), account); err != nil {

@@ -201,7 +201,7 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 	e.changeShoot(func(shoot *gardencorev1beta1.Shoot) {
 		shoot.Finalizers = slices.DeleteFunc(shoot.Finalizers, func(each string) bool { return each == blockingFinalizer })
 	})
-	e.Until("the Shoot to be deleted", func() bool { return len(e.shoots()) == 0 }) // the retry has the same time limit as the first attempt
+	e.Until("the Shoot to be deleted", func() bool { return len(e.shoots()) == 0 }) // the retry has the same short time limit
 
 	if retry := e.interveneAndWait("retry", operation, "the volume was deleted"); retry.State != "succeeded" {
 		t.Errorf("the retry is %s: %+v", retry.State, retry.Problem)
@@ -217,8 +217,8 @@ func TestFailedDeletionIsRetried(t *testing.T) {
 }
 
 // TestStuckDeletionEndsWithSkippedStep checks that the deletion of an instance can end while the Provisioner is unavailable: an
-// operator deletes the cluster manually and skips the step that calls the Provisioner. The runtime of the Provisioner is then left over,
-// and a cleanup removes it when the Provisioner is back.
+// operator deletes the cluster manually and skips the step that calls the Provisioner. The Provisioner's runtime is then left over,
+// and a cleanup removes it when the Provisioner is available again.
 func TestStuckDeletionEndsWithSkippedStep(t *testing.T) {
 	t.Parallel()
 

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// programs is a broker and a Provisioner that run as processes, with databases on PostgreSQL and a local garden.
+// programs consists of a broker and a Provisioner that run as processes, with PostgreSQL databases and a local garden.
 type programs struct {
 	*testing.T
 	platform
@@ -99,8 +99,8 @@ func startProgramsOn(t *testing.T, kubeconfig string, database harness.Database)
 	return p
 }
 
-// proxyGarden runs a proxy in front of the API server that a kubeconfig names. It returns the proxy and the path of a copy of the
-// kubeconfig that names the proxy instead.
+// proxyGarden runs a proxy in front of a kubeconfig's API server. It returns the proxy and the path of a copy of the kubeconfig that
+// refers to the proxy instead.
 func proxyGarden(t *testing.T, kubeconfig string) (proxy *tcpProxy, path string) {
 	t.Helper()
 
@@ -133,7 +133,7 @@ func (p *programs) shoots() []gardencorev1beta1.Shoot {
 	return harness.Shoots(p.T, p.garden, harness.GardenNamespace())
 }
 
-// waitForShoot waits for a Shoot whose last operation has the state.
+// waitForShoot waits for a Shoot whose last operation has the given state.
 func (p *programs) waitForShoot(state gardencorev1beta1.LastOperationState) {
 	p.Helper()
 	p.Until("a Shoot whose last operation is "+string(state), func() bool {

@@ -106,7 +106,7 @@ func TestKymaFromARegistry(t *testing.T) {
 
 	const (
 		wrongPassword       = secret.String("battery-staple")
-		credentialsRejected = "the release registry rejects our credentials: an operator must correct them, see APP_KYMA_RELEASES_USERNAME"
+		credentialsRejected = "the release registry rejected the credentials. An operator must correct APP_KYMA_RELEASES_USERNAME"
 		registryUnavailable = "the release registry does not respond correctly"
 	)
 

@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation/bundles"
 )
 
-// TestSourcesThroughBundles runs testSources with a bundle provisioner. Each component with a source is a BundleDeployment, whose Bundle has
-// the uploaded files of the source.
+// TestSourcesThroughBundles runs testSources with a bundle provisioner. Each component with a source becomes a BundleDeployment,
+// whose Bundle contains the uploaded files of the source.
 func TestSourcesThroughBundles(t *testing.T) {
 	t.Parallel()
 
@@ -27,7 +27,8 @@ func TestSourcesThroughBundles(t *testing.T) {
 	testSources(t, api, h.wantSources, h.configure)
 }
 
-// wantSources checks that the runtime has one BundleDeployment for each of the components, and none for others with sources.
+// wantSources checks that the runtime has one BundleDeployment for each of the given components, and none for other components with
+// sources.
 func (h *hub) wantSources(runtimeID string, components ...string) {
 	h.Helper()
 

@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// sources is an HTTPS server with manifests, and the file with its certificate.
+// sources is an HTTPS server with manifests. certificate is the path of its certificate.
 type sources struct {
 	*testing.T
 
@@ -48,7 +48,7 @@ func startSources(t *testing.T) *sources {
 	return s
 }
 
-// component returns a component whose manifest is a ConfigMap with the text.
+// component returns a component whose manifest is a ConfigMap with text in its name.
 func (s *sources) component(name, text string) map[string]any {
 	path := "/" + name + "/" + text
 	s.contents[path] = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s-%s}\ndata: {size: \"${size}\"}\n", name, text)
@@ -59,7 +59,7 @@ func (s *sources) component(name, text string) map[string]any {
 	return one
 }
 
-// names returns the ConfigMaps of components with sources on the runtime.
+// names returns the names of the ConfigMaps on the runtime that come from components with sources.
 func (s *sources) names(c clusters, runtimeID string) []string {
 	found := []string{}
 
@@ -84,8 +84,8 @@ func TestComponentsOfOtherSources(t *testing.T) {
 	testSources(t, harness.StartGarden(t, 200*time.Millisecond).Client(), func(string, ...string) {})
 }
 
-// testSources installs, changes and removes components whose manifests are not those of a release. It calls check with the components of the
-// runtime that have such a source after each installation.
+// testSources installs, changes and removes components whose manifests come from sources other than a release. After each
+// installation, it calls check with the runtime's components that have such a source.
 func testSources(t *testing.T, api client.WithWatch, check func(runtimeID string, components ...string), configure ...func(*provisioner.Config)) {
 	t.Helper()
 
@@ -118,7 +118,7 @@ func testSources(t *testing.T, api client.WithWatch, check func(runtimeID string
 	}
 
 	released := component("eventing", "kyma-system")
-	released["conflictStrategy"] = "Replace" // the release has no value size
+	released["conflictStrategy"] = "Replace" // the release has no value named size
 	c.wantSucceeded(upgrade(s.component("added", "second"), released).ID)
 	wantNames("another source, and the manifests of the release", []string{"added", "eventing"}, "added-second 1", "eventing ")
 

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// component returns a component in an order of Kyma. values are alternating keys and values. If a key ends with Password, its
+// component returns a component for a Kyma order. values contains alternating keys and values. If a key ends with Password, its
 // value is secret.
 func component(name, namespace string, values ...string) map[string]any {
 	entries := []any{}
@@ -28,7 +28,7 @@ func component(name, namespace string, values ...string) map[string]any {
 	return map[string]any{"component": name, "namespace": namespace, "configuration": entries}
 }
 
-// kymaOf returns an order of Kyma with the given components and the runtime agent.
+// kymaOf returns a Kyma order with the given components and the runtime agent.
 func kymaOf(version string, components ...map[string]any) map[string]any {
 	return map[string]any{"version": version, "components": append(components, component("compass-runtime-agent", "compass-system"))}
 }

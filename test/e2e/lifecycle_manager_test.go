@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestLifecycleManager orders an instance whose Kyma Lifecycle Manager installs, changes its modules, and deletes it.
+// TestLifecycleManager orders an instance on which Lifecycle Manager installs Kyma, changes the instance's modules, and deletes it.
 func TestLifecycleManager(t *testing.T) {
 	t.Parallel()
 

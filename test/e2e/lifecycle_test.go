@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestInstanceFromCreateToDelete checks that an instance can be created, used and deleted, for every plan whose clusters the
-// Provisioner creates.
+// TestInstanceFromCreateToDelete checks that an instance can be created, used and deleted, for every plan for which the Provisioner
+// creates clusters.
 func TestInstanceFromCreateToDelete(t *testing.T) {
 	t.Parallel()
 

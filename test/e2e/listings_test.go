@@ -17,16 +17,16 @@ import (
 
 var update = flag.Bool("update", false, "write the output of commands to the documentation")
 
-// listings are the code blocks of a page that show a command with its output.
+// listings contains a page's code blocks that show a command with its output.
 type listings struct {
 	*testing.T
 
-	// page is the path of the page. arguments has the arguments that commands get instead of those on the page.
+	// page is the path of the page. arguments maps arguments on the page to those that the commands get instead.
 	page      string
 	arguments map[string]string
 }
 
-// newListings returns the code blocks of a page. files has the contents of the files that the commands name.
+// newListings returns the listings of a page. files contains the contents of the files that the commands name.
 func newListings(t *testing.T, page string, files map[string]string) listings {
 	t.Helper()
 
@@ -43,8 +43,8 @@ func newListings(t *testing.T, page string, files map[string]string) listings {
 	return listings{T: t, page: filepath.Join(harness.Root, page), arguments: paths}
 }
 
-// want runs the only command of the page that begins with the text, and compares its output with that on the page. run gets the arguments
-// of the command.
+// want runs the only command on the page that begins with command, and compares its output with that on the page. It calls run
+// with the command's arguments.
 func (l listings) want(command string, run func(args []string) string) {
 	l.Helper()
 

@@ -49,8 +49,7 @@ func TestAgentConnectsOnLocalGarden(t *testing.T) {
 	testAgent(t, api)
 }
 
-// TestSandboxAgentsOnLocalGarden checks that the sandbox runs agents in the clusters of the local garden. `make run-garden` runs
-// the sandbox in this way.
+// TestSandboxAgentsOnLocalGarden checks that the sandbox runs agents in the clusters of the local garden, as with `make run-garden`.
 func TestSandboxAgentsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 

@@ -19,13 +19,14 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// unsteadyGarden serves a fake garden. While it is broken, it ends all connections, and responds to requests with pages of a proxy.
+// unsteadyGarden serves a fake garden. When it breaks, it closes all connections, and then responds to requests with the error
+// pages of a proxy.
 type unsteadyGarden struct {
 	server *httptest.Server
 	broken atomic.Bool
 }
 
-// serveUnsteadily serves the garden, and returns it with the path of a kubeconfig.
+// serveUnsteadily serves a fake garden as an unsteadyGarden, and returns it with the path of a kubeconfig.
 func serveUnsteadily(t *testing.T, memory *fakegarden.Memory) (garden *unsteadyGarden, kubeconfig string) {
 	t.Helper()
 
@@ -62,7 +63,7 @@ func launchMerged(t *testing.T, service string, variables ...string) *harness.Pr
 	return harness.Launch(t, variables, "/bin/sh", "-c", "exec '"+harness.Build(t, service)+"' >&2")
 }
 
-// The lines of libraries. The services write those of OpenTelemetry's exporter themselves.
+// Parts of log lines that libraries write. The services themselves write the lines of OpenTelemetry's exporter.
 const (
 	lineNetHTTP           = `"library":"net/http"`
 	lineClientGo          = `"library":"client-go"`
@@ -70,7 +71,8 @@ const (
 	lineTraces            = `"msg":"sending spans failed"`
 )
 
-// wantLogLines checks that each line of a log is an object in JSON with the fields of our log, and that the log has the parts of lines.
+// wantLogLines checks that each line of a log is a JSON object with the fields of our log format, and that the log contains all
+// parts.
 func wantLogLines(t *testing.T, service, log string, parts ...string) {
 	t.Helper()
 
@@ -96,13 +98,14 @@ func wantLogLines(t *testing.T, service, log string, parts ...string) {
 	}
 }
 
-// wrote reports whether the program has written a line with the part.
+// wrote returns a condition that is true once the program has written a log line that contains part.
 func wrote(program *harness.Program, part string) func() bool {
 	return func() bool { return strings.Contains(program.Log(), part) }
 }
 
-// TestLogLinesOfServices runs the broker and the Provisioner as separate programs while the garden breaks their watches, the trace collector
-// is unreachable, and a client connects without TLS. From start to exit, everything that a program writes must be lines of its JSON log.
+// TestLogLinesOfServices runs the broker and the Provisioner as separate processes while the garden breaks their watches, the trace
+// collector is unreachable, and a client connects without TLS. From start to exit, each line that they write must be a JSON log
+// line.
 func TestLogLinesOfServices(t *testing.T) {
 	t.Parallel()
 
@@ -185,8 +188,8 @@ func TestLogLinesOfServices(t *testing.T) {
 	}
 }
 
-// TestLogLinesOfBundler does the same for the bundle provisioner and the sandbox. The API server of the Bundles goes away with the sandbox, while
-// a bundle provisioner watches it.
+// TestLogLinesOfBundler checks the log lines of the bundle provisioner and the sandbox. The API server with the Bundles stops
+// together with the sandbox, while a bundle provisioner watches it.
 func TestLogLinesOfBundler(t *testing.T) {
 	t.Parallel()
 
@@ -225,7 +228,7 @@ func TestLogLinesOfBundler(t *testing.T) {
 		t.Errorf("the sandbox ends with status %d", code)
 	}
 
-	// Without its lease, the bundle provisioner ends with an error, which is a line of the log like all others.
+	// When the bundle provisioner loses its lease, it ends with an error, which must also be a JSON log line.
 	<-bundler.Ended
 
 	if code := bundler.ExitCode(); code != 1 || !strings.Contains(bundler.Log(), "leader election lost") {

@@ -20,8 +20,8 @@ func (c clusters) pools(name string) map[string]gardencorev1beta1.Worker {
 	return found
 }
 
-// addPoolManually adds a worker pool to the Shoot directly in Gardener. It returns a function that fails the test if the
-// pool has changed. The argument after names the preceding operation for the failure message.
+// addPoolManually adds a worker pool to the named Shoot directly in Gardener. It returns a function that fails the test if the
+// pool has changed. The parameter after names the preceding operation in the failure message.
 func (c clusters) addPoolManually(name string) (isUnchanged func(after string)) {
 	c.Helper()
 

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// withNotifications starts a simulated notification service and lets the broker use it.
+// withNotifications starts a simulated notification service, and returns it with a function that makes a broker use it.
 func withNotifications(t *testing.T) (*fakenotification.Service, func(*broker.Config, *provisioner.Config)) {
 	t.Helper()
 
@@ -30,7 +30,8 @@ func withNotifications(t *testing.T) (*fakenotification.Service, func(*broker.Co
 	}
 }
 
-// TestNotifications upgrades instances in all ways, while the notification service is unreachable and afterwards.
+// TestNotifications checks the notifications for each way to upgrade instances, and that upgrades succeed while the notification
+// service is unavailable.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 
@@ -54,7 +55,7 @@ func TestNotifications(t *testing.T) {
 		simulated.Inject(simulator.Fault{Status: 503, Times: -1})
 
 		upgraded := e.upgrade(environment.KindUpgradeKyma, "mine", operatorapi.Upgrade{Version: "1.1.0"})
-		e.wantUpgraded(upgraded, "Kyma is upgraded to 1.1.0")
+		e.wantUpgraded(upgraded, "Kyma was upgraded to 1.1.0")
 		want("nothing is received during the outage", upgraded.Operation)
 		simulated.Reset()
 		want("an upgrade during an outage", upgraded.Operation, "create", "1", "2")
@@ -90,7 +91,7 @@ func TestNotifications(t *testing.T) {
 	})
 }
 
-// TestNotificationsOfAPreemptedUpgrade deletes an instance during its upgrade. The maintenance ends.
+// TestNotificationsOfAPreemptedUpgrade deletes an instance during its upgrade, and checks that the announced maintenance ends.
 func TestNotificationsOfAPreemptedUpgrade(t *testing.T) {
 	t.Parallel()
 

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// faults sets the faults that the fake garden injects into its clusters, in place of all earlier ones.
+// faults replaces the faults that the fake garden injects into its clusters.
 func (e env) faults(faults map[string]string) {
 	e.Helper()
 	harness.InjectClusterFaults(e.TB, e.services.Garden.Client(), faults)
@@ -34,7 +34,7 @@ func (e env) changeShoot(change func(*gardencorev1beta1.Shoot)) {
 	})
 }
 
-// runtime returns an instance as `ebctl instance list` reports it.
+// runtime returns an instance as `ebctl instance list` shows it.
 func (p platform) runtime(id string) operatorapi.Runtime {
 	p.Helper()
 
@@ -73,7 +73,7 @@ func (p platform) intervene(verb, operation, why string, flags ...string) operat
 	return operated
 }
 
-// interveneAndWait is like intervene, but adds the flag --wait and returns the ended operation.
+// interveneAndWait is like intervene, but adds the --wait flag and returns the operation after its end.
 func (p platform) interveneAndWait(verb, operation, why string) operatorapi.Operation {
 	p.Helper()
 

@@ -31,7 +31,7 @@ const pollInterval = 300 * time.Millisecond
 type order struct {
 	id      string
 	outcome outcome
-	// polls is how often the customer polls before deleting the instance during its creation.
+	// polls is the number of polls after which the customer deletes the instance during its creation.
 	polls int
 	// accepted lists the IDs of the operations that the broker accepted with 202.
 	accepted []string

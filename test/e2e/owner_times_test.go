@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// withWindow gives all instances a maintenance window of an hour, which begins in the given number of hours.
+// withWindow gives all instances a maintenance window of one hour, which begins after the given number of hours.
 func withWindow(t *testing.T, hours int) func(*broker.Config, *provisioner.Config) {
 	t.Helper()
 
@@ -61,7 +61,8 @@ func (e env) targetsOf(id string) map[string]operatorapi.OrchestrationOperation 
 }
 
 // TestOwnerTimesOfAnOrchestration orders an upgrade in maintenance windows that begin hours later. The platform chooses a time for one
-// instance and an operator for another; both upgrades start then, outside of the window. The third one waits until the order is canceled.
+// instance, and an operator for another. Both upgrades must start at these times, outside the window. The third upgrade must wait
+// until the orchestration is canceled.
 func TestOwnerTimesOfAnOrchestration(t *testing.T) {
 	t.Parallel()
 

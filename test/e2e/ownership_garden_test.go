@@ -21,7 +21,7 @@ import (
 
 const (
 	ownManager = "environment-broker-provisioner"
-	// formerManager is the field manager of Kyma Provisioner, and of our Provisioner before it got a field manager of its own.
+	// formerManager is the field manager name of Kyma Provisioner. Earlier versions of our Provisioner used it too.
 	formerManager = "provisioner"
 )
 
@@ -35,8 +35,8 @@ type ownership struct {
 	name   string
 }
 
-// TestFieldsOfFormerManagersOnLocalGarden checks which fields of a Shoot our Provisioner changes, removes and keeps, if Kyma
-// Provisioner or an earlier version of our Provisioner has written the Shoot.
+// TestFieldsOfFormerManagersOnLocalGarden checks which fields of a Shoot our Provisioner changes, removes and keeps if the Shoot was
+// written by Kyma Provisioner or by an earlier version of our Provisioner.
 func TestFieldsOfFormerManagersOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
@@ -138,7 +138,7 @@ func (o ownership) testEarlierVersion(concurrent bool) {
 
 func (o ownership) runtimeID() string { return "runtime-of-" + o.name }
 
-// order returns the objects of a cluster. machines is the maximum number of machines in the first pool, and pools are the names
+// order returns the objects of a cluster. machines is the maximum number of machines in the first pool, and pools contains the names
 // of additional pools.
 func (o ownership) order(machines int32, pools ...string) *shoot.Objects {
 	o.Helper()
@@ -170,8 +170,7 @@ func (o ownership) order(machines int32, pools ...string) *shoot.Objects {
 	return objects
 }
 
-// change sends an order as the Provisioner does. It repeats the order on conflicts, because the gardenlet also changes the
-// Shoot.
+// change changes the Shoot as the Provisioner does. It retries after conflicts, because the gardenlet also changes the Shoot.
 func (o ownership) change(machines int32, pools ...string) {
 	o.Helper()
 

@@ -24,7 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestDocumentedPermissionsSuffice provisions, changes and removes runtimes with a service account that has exactly the
+// TestDocumentedPermissionsSuffice provisions, changes and removes runtimes with a ServiceAccount that has exactly the
 // documented permissions. The Provisioner authenticates with a short-lived token from a file.
 func TestDocumentedPermissionsSuffice(t *testing.T) {
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestDocumentedPermissionsSuffice(t *testing.T) {
 	testRuntimeChanges(t, api)
 }
 
-// provisionerAccount creates a service account with the documented role and returns the path of its kubeconfig.
+// provisionerAccount creates a ServiceAccount with the documented role and returns the path of its kubeconfig.
 func provisionerAccount(t *testing.T, admin string) string {
 	t.Helper()
 

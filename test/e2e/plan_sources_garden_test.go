@@ -16,8 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestSourcesOfPlans orders an instance over OSB. The control plane adds a component with a source to its plan, which the Provisioner installs
-// through a bundle provisioner.
+// TestSourcesOfPlans orders an instance through the OSB API. The control plane adds a component with a source to the instance's
+// plan, and the Provisioner installs the component through a bundle provisioner.
 func TestSourcesOfPlans(t *testing.T) {
 	t.Parallel()
 

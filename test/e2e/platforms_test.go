@@ -14,7 +14,7 @@ import (
 )
 
 // TestPlatforms orders an instance with a real runtime on one platform, and uses it with the credentials of another: before and after it
-// is shared, and after it was moved. A change of the file with the platforms takes effect without a restart.
+// is shared, and after it was moved. A change of the platforms file must take effect without a restart.
 func TestPlatforms(t *testing.T) {
 	t.Parallel()
 

@@ -11,10 +11,10 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// processesPage is the generated page on the processes.
+// processesPage is the path of the generated page about the processes.
 const processesPage = "../../docs/operator/processes.md"
 
-// TestProcessesAreThoseOfThePage compares what ebctl shows of the processes of a running broker with the page.
+// TestProcessesAreThoseOfThePage compares the processes that ebctl shows for a running broker with those on the page.
 func TestProcessesAreThoseOfThePage(t *testing.T) {
 	page, err := os.ReadFile(processesPage)
 	if err != nil {
@@ -58,7 +58,7 @@ func TestProcessesAreThoseOfThePage(t *testing.T) {
 			t.Errorf("%s: -page +broker\n%s", shown.Kind, diff)
 		}
 
-		// The table has the same columns, with wider gaps.
+		// The table that ebctl prints has the same columns as the page, but wider gaps.
 		table := e.ebctl("process", "show", listed.Kind)
 		for _, step := range shown.Steps {
 			for _, cell := range []string{step.Stage, step.Step, step.System, step.Condition, step.Retry, step.Limit, step.Creates} {

@@ -53,7 +53,7 @@ func TestProvisionerReplicas(t *testing.T) {
 	}
 }
 
-// kinds returns all kinds of operations that the Provisioner accepts.
+// kinds returns the kinds of all operations that the Provisioner accepts.
 func kinds() []string {
 	var all []string
 	for _, each := range service.Processes(service.DefaultConfig(), service.Parts{}) {

@@ -22,7 +22,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/promql"
 )
 
-// withoutSeries explains why a metric has no series in the sandbox. A query of such a metric alone returns nothing.
+// withoutSeries maps metrics that have no series in the sandbox to the reasons. A query that uses only such metrics returns nothing.
 func withoutSeries() map[string]string {
 	return map[string]string{
 		"environment_broker_requests_refused_total":         "no request is rejected",
@@ -43,7 +43,7 @@ func withoutSeries() map[string]string {
 	}
 }
 
-// laterSeries explains why a metric may have no series yet, which depends on the speed of the machine.
+// laterSeries maps metrics that may not have any series yet, depending on the speed of the machine, to the reasons.
 func laterSeries() map[string]string {
 	const (
 		report = "the first report comes minutes after the start"
@@ -108,16 +108,16 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// sampled are the metrics of the sandbox's services at the time at.
+// sampled contains the metrics of the sandbox's services. at is the time of the last scrape.
 type sampled struct {
 	*promql.Samples
 
 	at time.Time
-	// known explains missing series.
+	// known maps metrics without series to the reasons.
 	known map[string]string
 }
 
-// scraped runs a sandbox and returns its metrics.
+// scraped runs a sandbox, scrapes the metrics of its services and returns them.
 func scraped(t *testing.T) sampled {
 	t.Helper()
 
@@ -166,7 +166,8 @@ func scraped(t *testing.T) sampled {
 	return samples
 }
 
-// checkRule evaluates a rule. An alert must not fire; each of its metrics must have series unless explained.
+// checkRule evaluates a rule. An alert must not fire, and each metric of its expression must have series unless its absence is
+// explained.
 func (s sampled) checkRule(t *testing.T, record, alert, expression string, unused map[string]string) {
 	t.Helper()
 
@@ -194,8 +195,8 @@ func (s sampled) checkRule(t *testing.T, record, alert, expression string, unuse
 	}
 }
 
-// explained reports whether withoutSeries explains every selector of a query that selects nothing. It fails the test for selectors that it does
-// not explain, and removes the explanations that the query needs from unused.
+// explained reports whether the query uses a metric without series for which known gives a reason. It removes the reasons that it
+// uses from unused. A metric that has neither series nor a reason fails the test.
 func (s sampled) explained(t *testing.T, query string, unused map[string]string) bool {
 	t.Helper()
 
@@ -214,7 +215,7 @@ func (s sampled) explained(t *testing.T, query string, unused map[string]string)
 
 		name := strings.TrimSuffix(strings.TrimSuffix(selector.Name, "_bucket"), "_count")
 
-		// Values of labels need not occur in the sandbox, except the bounds of histograms.
+		// The label values in a query need not occur in the sandbox, except for histogram bounds.
 		bare := selector.Name
 		for _, matcher := range selector.LabelMatchers {
 			if matcher.Name == "le" {

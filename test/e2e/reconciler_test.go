@@ -18,8 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestKymaByReconciler creates an instance whose Kyma the Reconciler installs, changes its modules, upgrades and deletes it. The
-// Provisioner installs nothing.
+// TestKymaByReconciler creates an instance on which the Reconciler installs Kyma, changes its modules, upgrades it and deletes it.
+// The Provisioner installs nothing.
 func TestKymaByReconciler(t *testing.T) {
 	t.Parallel()
 
@@ -32,7 +32,7 @@ func TestKymaByReconciler(t *testing.T) {
 		broker.Reconciler.URL, broker.Gardener.ShootDomain = server.URL+"/reconciler", "example.com"
 	})
 
-	// want checks the only cluster in the Reconciler.
+	// want checks the version and the components of the only cluster in the Reconciler.
 	want := func(when, version string, components ...string) {
 		t.Helper()
 
@@ -74,7 +74,7 @@ func TestKymaByReconciler(t *testing.T) {
 	e.WantSucceeded("mine")
 	want("the update", "1.0.0", "cluster-essentials", "compass-runtime-agent", "eventing")
 
-	e.wantUpgraded(e.upgrade(environment.KindUpgradeKyma, "mine", operatorapi.Upgrade{Version: "1.1.0"}), "Kyma is upgraded to 1.1.0")
+	e.wantUpgraded(e.upgrade(environment.KindUpgradeKyma, "mine", operatorapi.Upgrade{Version: "1.1.0"}), "Kyma was upgraded to 1.1.0")
 	want("the upgrade", "1.1.0", "cluster-essentials", "compass-runtime-agent", "eventing")
 
 	e.Send(http.MethodPost, "/runtimes/mine/renewCredentials", operatorapi.CredentialRenewal{Reason: "a test"}, http.StatusAccepted)

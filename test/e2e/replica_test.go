@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// probeTimeout limits how long a readiness probe takes.
+	// probeTimeout limits the duration of a readiness probe.
 	probeTimeout = time.Second
 	// probeInterval is the pause between two probes of a replica.
 	probeInterval = 100 * time.Millisecond
@@ -34,13 +34,13 @@ type member struct {
 // restart starts the program again, without waiting until it is ready.
 func (m *member) restart() { m.running = m.start() }
 
-// replicas are the replicas of a service. nextReady distributes requests among the ready replicas, like a load balancer.
+// replicas contains the replicas of a service. nextReady distributes requests among the ready replicas, like a load balancer.
 type replicas struct {
 	members []*member
 	turn    atomic.Uint32
 }
 
-// newReplicas starts replicas of a service. variables are environment variables of every replica.
+// newReplicas starts count replicas of a service. variables contains environment variables for every replica.
 func newReplicas(t *testing.T, service string, count int, variables ...string) *replicas {
 	t.Helper()
 
@@ -90,7 +90,7 @@ func (r *replicas) probe(t *testing.T) {
 	})
 }
 
-// isReady reports whether a replica's status endpoint says that the replica is ready.
+// isReady reports whether the replica with the given status address reports that it is ready.
 func isReady(ctx context.Context, status string) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

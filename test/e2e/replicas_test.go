@@ -29,7 +29,7 @@ const (
 // TestReplicas orders and deletes hundreds of instances while replicas are killed, frozen and stopped, and PostgreSQL is
 // restarted. Every accepted operation must end. Each remaining instance must have one Shoot, and no other Shoots may remain.
 //
-// TEST_SEED repeats a run. SOAK_DURATION sets for how long the test adds rounds, each with a new seed.
+// TEST_SEED repeats a run. The test starts new rounds, each with a new seed, until SOAK_DURATION has passed.
 func TestReplicas(t *testing.T) {
 	seed, duration := harness.Seed(t), harness.SoakDuration(t)
 	f := newFleet(t, "APP_LEASE_DURATION="+lease.String(), "APP_SHUTDOWN_DELAY=0s", "APP_WORKERS=20")
@@ -156,8 +156,8 @@ func (f *fleet) checkClusters(live []string) {
 	f.checkRuntimes(runtimes)
 }
 
-// removeOrphans restarts the replicas of the Provisioner. At its start, a replica removes orphaned Shoots: a frozen replica may
-// have created a Shoot after another replica had taken over its operation.
+// removeOrphans restarts the replicas of the Provisioner, because a replica removes orphaned Shoots when it starts. There may be
+// such Shoots, because a frozen replica may have created one after another replica had taken over its operation.
 func (f *fleet) removeOrphans() {
 	f.Helper()
 

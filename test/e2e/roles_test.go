@@ -18,15 +18,15 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// roleRow is an endpoint of the broker or the Provisioner, or a GraphQL field of the Provisioner. It has the roles that may use it.
+// roleRow is an endpoint of the broker or the Provisioner, or a GraphQL field of the Provisioner, with the roles that may use it.
 type roleRow struct {
 	// name is the method and the path template of an endpoint, or the type and the name of a field.
 	name  string
-	query string // of a field
+	query string // the query for a field
 	roles string
 }
 
-// Sets of roles in the table. The osb role is the platform at the broker, and the broker at the Provisioner.
+// Sets of roles in the table. At the broker, a platform has the osb role; at the Provisioner, the broker has it.
 const (
 	anyone        = " none osb viewer operator admin "
 	reading       = " viewer operator admin "
@@ -150,8 +150,8 @@ func provisionerRows() []roleRow {
 	)
 }
 
-// TestRoles sends a request to every endpoint and field of both services as every role. A request is allowed unless the answer
-// is 401 or 403; the objects of most requests do not exist.
+// TestRoles sends a request to every endpoint and field of both services with every role. A request counts as allowed unless the
+// response is 401 or 403, because the objects in most requests do not exist.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 
@@ -247,7 +247,8 @@ func fieldsOf(t *testing.T, e env, tenant string) []string {
 	return names
 }
 
-// wantComplete checks that the rows contain all operations in the description of the service's operator API, and all the fields.
+// wantComplete checks that the rows contain all operations in the OpenAPI description of the service's operator API, and all GraphQL
+// fields.
 func wantComplete(t *testing.T, service string, rows []roleRow, fields []string) {
 	t.Helper()
 
@@ -281,7 +282,7 @@ func wantComplete(t *testing.T, service string, rows []roleRow, fields []string)
 	}
 }
 
-// TestKubeconfigNeedsNoProvisioner checks that the kubeconfig for users comes from the broker's database.
+// TestKubeconfigNeedsNoProvisioner checks that the broker returns users' kubeconfigs without calling the Provisioner.
 func TestKubeconfigNeedsNoProvisioner(t *testing.T) {
 	t.Parallel()
 

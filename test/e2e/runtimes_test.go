@@ -25,7 +25,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// clusters is a client of a Provisioner's GraphQL API. It also has access to the garden of that Provisioner.
+// clusters is a client for a Provisioner's GraphQL API and for its garden.
 type clusters struct {
 	*testing.T
 
@@ -33,7 +33,7 @@ type clusters struct {
 	garden client.WithWatch
 }
 
-// newClusters runs a Provisioner on a garden.
+// newClusters runs a Provisioner with the given garden until the test ends.
 func newClusters(t *testing.T, api client.WithWatch, configure ...func(*provisioner.Config)) clusters {
 	t.Helper()
 
@@ -56,7 +56,8 @@ type operationStatus struct {
 	LastError struct{ ErrMessage, Reason string }
 }
 
-// send sends a request and decodes the field result of the response. It returns the message of a GraphQL error, or "".
+// send sends a request and decodes the `result` field of the response into result. It returns the message of a GraphQL error, or
+// "" if there is none.
 func (c clusters) send(query string, variables map[string]any, result any) string {
 	c.Helper()
 
@@ -220,7 +221,7 @@ func oidc(issuer string) map[string]any {
 	}
 }
 
-// clusterOf returns a complete order for a cluster of a cloud provider.
+// clusterOf returns a complete order for a cluster on the given cloud provider.
 func clusterOf(provider string) map[string]any {
 	order := map[string]any{
 		"name": "c-" + provider[:3], "provider": provider, "targetSecret": provider, "kubernetesVersion": "1.34.5",
@@ -258,7 +259,7 @@ func clusterOf(provider string) map[string]any {
 	return order
 }
 
-// testRuntimeChanges orders, changes and removes a cluster of each cloud provider.
+// testRuntimeChanges orders, changes and removes a cluster on each cloud provider.
 func testRuntimeChanges(t *testing.T, api client.WithWatch) {
 	t.Helper()
 

@@ -93,7 +93,7 @@ func (c agentEnv) reconnectAndRemove(runtimeID string) {
 	c.remove(runtimeID)
 }
 
-// TestSandboxAgents connects an agent, and reconnects the agent after each restart of the sandbox.
+// TestSandboxAgents checks that a runtime's agent connects, and that it can be reconnected after each restart of the sandbox.
 func TestSandboxAgents(t *testing.T) {
 	t.Parallel()
 
@@ -149,7 +149,7 @@ func wantConnections(t *testing.T, folder string, want int) {
 	}
 }
 
-// directorRuntimes reads the runtimes from the file of the sandbox's fake Director.
+// directorRuntimes reads the runtimes from the file in which the sandbox's fake Director stores them.
 func directorRuntimes(t *testing.T, folder string) []fakedirector.Runtime {
 	t.Helper()
 

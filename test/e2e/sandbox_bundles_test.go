@@ -27,7 +27,7 @@ func TestSandboxBundles(t *testing.T) {
 	testSandboxBundles(t)
 }
 
-// testSandboxBundles runs a sandbox with the arguments in addition to --bundler.
+// testSandboxBundles tests a sandbox that is started with --bundler and the given arguments.
 func testSandboxBundles(t *testing.T, arguments ...string) {
 	t.Helper()
 
@@ -97,7 +97,7 @@ func testSandboxBundles(t *testing.T, arguments ...string) {
 
 	p.Until("version v1 on the runtime", installed("v1"))
 
-	running.Kill() // data survives
+	running.Kill() // the data survives
 
 	running = harness.Launch(t, variables, path, arguments...)
 	if line := running.Line(); !strings.HasPrefix(line, "sandbox ready") {
@@ -133,14 +133,14 @@ func testSandboxBundles(t *testing.T, arguments ...string) {
 	})
 }
 
-// greeting is the source of a version of the bundle.
+// greeting returns the BundleSource for the given version of the bundle.
 func greeting(version string) v1alpha1.BundleSource {
 	return v1alpha1.BundleSource{Type: v1alpha1.SourceTypeConfigMaps, ConfigMaps: []v1alpha1.ConfigMapSource{
 		{ConfigMap: v1alpha1.LocalReference{Name: version}, Path: "manifests"},
 	}}
 }
 
-// hubClient waits for the kubeconfig of the bundle provisioner and returns a client.
+// hubClient waits until the sandbox has written the bundle provisioner's kubeconfig, and returns a client that uses it.
 func hubClient(t *testing.T, folder string, p platform) client.Client {
 	t.Helper()
 

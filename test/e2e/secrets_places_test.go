@@ -13,7 +13,7 @@ import (
 )
 
 // readable returns all texts that operators can read, by place: columns as stored, responses, spans, metrics and pages.
-// parameters are the values of the parameters in paths of endpoints; an endpoint with another parameter is left out.
+// parameters contains the values of the parameters in endpoint paths. Endpoints with other parameters are left out.
 func (e env) readable(databases []searched, collected *traces, simulators string, parameters map[string]string) map[string]string {
 	e.Helper()
 
@@ -103,7 +103,7 @@ func (e env) readable(databases []searched, collected *traces, simulators string
 	return texts
 }
 
-// provisionerQuery selects texts of the runtimes and operations of the Provisioner.
+// provisionerQuery selects the messages of the Provisioner's runtimes and operations.
 const provisionerQuery = `{ runtimes { data { id lastOperation { message lastError { errMessage } } } } operations { data { message lastError { errMessage } } } }`
 
 // statusQueries returns a query for each runtime that selects everything except for kubeconfigs that can contain secrets.
@@ -118,7 +118,7 @@ func statusQueries(list operatorapi.RuntimeList) []string {
 	return queries
 }
 
-// fromProvisioner returns the response to a call of the Provisioner, which needs no credentials.
+// fromProvisioner sends a call to the Provisioner, which requires no credentials, and returns the response.
 func (e env) fromProvisioner(call harness.Call) string {
 	e.Helper()
 
@@ -130,8 +130,8 @@ func (e env) fromProvisioner(call harness.Call) string {
 	return reply.Raw
 }
 
-// readablePaths returns the paths of the endpoints that answer GET, with the values of their parameters. It leaves out endpoints with
-// other parameters, and those that return credentials.
+// readablePaths returns the paths of all endpoints that accept GET, with the given values for their parameters. It leaves out
+// endpoints with other parameters, and endpoints that return credentials.
 func readablePaths(rows []roleRow, parameters map[string]string) []string {
 	var paths []string
 
@@ -149,7 +149,7 @@ func readablePaths(rows []roleRow, parameters map[string]string) []string {
 	return paths
 }
 
-// read adds the values of all columns as they are stored, by service and table.
+// read adds the stored values of all columns to texts, by service and table.
 func (s searched) read(texts map[string]string) {
 	s.Helper()
 

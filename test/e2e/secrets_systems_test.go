@@ -32,8 +32,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// quoting passes requests on, records their credentials as secrets and their payloads, and lets one call of each system fail with a
-// response that quotes all secrets.
+// quoting forwards requests, records their credentials as secrets, and records their payloads. It makes one call to each system
+// fail with a response that quotes all secrets.
 type quoting struct {
 	next    http.Handler
 	secrets *secrets
@@ -50,7 +50,7 @@ func (q *quoting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.secrets.add(token, "token in a request")
 	}
 
-	body, _ := io.ReadAll(r.Body) // what cannot be read is not quoted
+	body, _ := io.ReadAll(r.Body) // the part that cannot be read is ignored
 	r.Body = io.NopCloser(bytes.NewReader(body))
 
 	if status := q.receive(r, body); status != 0 {
@@ -64,8 +64,8 @@ func (q *quoting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.next.ServeHTTP(w, r)
 }
 
-// receive records the payload of a request, and returns the status of a response that quotes secrets, or 0. Requests for tokens are
-// neither recorded nor fail.
+// receive records the payload of a request. It returns the status of the response if the request must fail with the secrets, or 0.
+// Requests for tokens are not recorded and never fail.
 func (q *quoting) receive(r *http.Request, body []byte) int {
 	name := strings.Split(r.URL.Path, "/")[1]
 	if strings.HasSuffix(r.URL.Path, "/token") || name == "simulators" {
@@ -93,8 +93,8 @@ func (q *quoting) receive(r *http.Request, body []byte) int {
 	return quotes[system]
 }
 
-// leaked returns the secrets in the payloads of the systems that need none of them. The installers of Kyma need credentials of Service
-// Manager and of the cluster: a payload for them may contain what needed lists for their system, as prefixes of descriptions.
+// leaked returns the secrets that were sent to systems that do not need them. A system that installs Kyma needs the credentials of
+// Service Manager and of the cluster: a payload for it may contain the secrets whose descriptions begin with a prefix in needed.
 func (q *quoting) leaked(needed map[string][]string) map[string][]string {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
@@ -125,7 +125,7 @@ type kymaInstaller struct {
 	// installer is its simulator, or nil for the Provisioner.
 	installer simulator.System
 	configure func(*broker.Config, *provisioner.Config)
-	// upgrade is the version of an upgrade of Kyma, or empty for none.
+	// upgrade is the Kyma version of an upgrade. If it is empty, there is no upgrade.
 	upgrade string
 }
 
@@ -142,7 +142,7 @@ func kymaInstallers() map[string]kymaInstaller {
 	}
 }
 
-// useUpstreams lets the broker reach the simulators of AvS, EDP and IAS on the server of the simulators.
+// useUpstreams makes the broker use the simulators of AvS, EDP and IAS at the given server URL.
 func useUpstreams(config *broker.Config, server string) {
 	config.AvS = fakeavs.Config(server + "/avs")
 	config.AvS.Tags.Enabled = true
@@ -151,7 +151,7 @@ func useUpstreams(config *broker.Config, server string) {
 	config.IAS.URL, config.IAS.UserID, config.IAS.UserSecret = server+"/ias", fakeias.User, fakeias.Secret
 }
 
-// use lets the broker reach the installer on the server of the simulators.
+// use makes the broker use the installer's simulator at the given server URL.
 func (k kymaInstaller) use(t *testing.T, config *broker.Config, server string) {
 	t.Helper()
 
@@ -166,7 +166,7 @@ func (k kymaInstaller) use(t *testing.T, config *broker.Config, server string) {
 	}
 }
 
-// add adds the credentials of the kubeconfigs that the installer holds.
+// add adds the credentials in the kubeconfigs that the installer has received to known.
 func (k kymaInstaller) add(t *testing.T, known *secrets) {
 	t.Helper()
 
@@ -193,7 +193,7 @@ func (k kymaInstaller) add(t *testing.T, known *secrets) {
 	}
 }
 
-// usePool turns on the account pool with one account, whose credentials are in the garden.
+// usePool enables the account pool with one account, whose credentials are in the garden. hook is the URL of the cleanup hook.
 func (e env) usePool(hook string) {
 	e.Helper()
 

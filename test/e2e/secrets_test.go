@@ -29,7 +29,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// Credentials of Service Manager, whose URL-encoded and JSON forms differ from the plain ones.
+// Service Manager credentials whose URL-encoded and JSON forms differ from the plain ones.
 const (
 	firstCredentials  = "btp/f1rst&s3cret="
 	secondCredentials = "btp/s3cond&s3cret="
@@ -38,7 +38,7 @@ const (
 // accountKey is the key of the cloud account in Gardener.
 const accountKey = "clOud&acc0unt-key="
 
-// secrets are the values that must not be found in clear, by description. It is safe for concurrent use.
+// secrets contains the values that must not be found in clear text, by value. Each has a description. It is safe for concurrent use.
 type secrets struct {
 	mutex  sync.Mutex
 	values map[string]string
@@ -54,7 +54,7 @@ func newSecrets() *secrets {
 	}}
 }
 
-// add adds a value. An empty value is no secret.
+// add adds a value. It ignores an empty value.
 func (s *secrets) add(value, description string) {
 	if value == "" {
 		return
@@ -66,7 +66,7 @@ func (s *secrets) add(value, description string) {
 	s.values[value] = description
 }
 
-// addKubeconfig adds the credentials of a kubeconfig.
+// addKubeconfig adds the credentials in a kubeconfig.
 func (s *secrets) addKubeconfig(t *testing.T, kubeconfig []byte, description string) {
 	t.Helper()
 
@@ -84,7 +84,7 @@ func (s *secrets) addKubeconfig(t *testing.T, kubeconfig []byte, description str
 	}
 }
 
-// count returns the number of values whose description has the prefix.
+// count returns the number of values whose description has the given prefix.
 func (s *secrets) count(prefix string) int {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -100,8 +100,8 @@ func (s *secrets) count(prefix string) int {
 	return count
 }
 
-// in returns the descriptions of the secrets that the text contains, in any of their forms. JSON that is a text of JSON has several
-// backslashes where JSON has one, so the text is searched without them, too.
+// in returns the descriptions of the secrets that the text contains in any of their forms. It also searches the text without
+// backslashes, because JSON inside a JSON string has several backslashes where plain JSON has one.
 func (s *secrets) in(text string) []string {
 	unescaped := strings.ReplaceAll(text, `\`, "")
 
@@ -159,8 +159,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// TestNoSecretInClear runs the life of an instance with all integrations and searches everything that operators can read for the
-// credentials. Each case has another system that installs Kyma.
+// TestNoSecretInClear creates, changes and deletes an instance with all integrations, and searches everything that operators can
+// read for credentials. In each case, a different system installs Kyma.
 func TestNoSecretInClear(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100") // milliseconds between two exports
 
@@ -264,7 +264,7 @@ func testNoSecretInClear(t *testing.T, c kymaInstaller) {
 	c.add(t, known)
 
 	if c.upgrade != "" {
-		e.wantUpgraded(e.upgrade(environment.KindUpgradeKyma, "mine", operatorapi.Upgrade{Version: c.upgrade}), "Kyma is upgraded to "+c.upgrade)
+		e.wantUpgraded(e.upgrade(environment.KindUpgradeKyma, "mine", operatorapi.Upgrade{Version: c.upgrade}), "Kyma was upgraded to "+c.upgrade)
 	} else {
 		e.wantUpgraded(e.upgrade(environment.KindUpgradeCluster, "mine", operatorapi.Upgrade{Version: "1.36"}), "")
 	}
@@ -273,7 +273,7 @@ func testNoSecretInClear(t *testing.T, c kymaInstaller) {
 
 	sealed := map[string]int{}
 	for _, database := range databases {
-		database.find("btp/s3cond", sealed) // the rest differs in JSON
+		database.find("btp/s3cond", sealed) // the rest of the credentials is escaped in JSON
 	}
 
 	if len(sealed) == 0 {

@@ -18,7 +18,7 @@ func serviceManagerContext(clientSecret string) map[string]any {
 	}}
 }
 
-// serviceManagerSecret returns the values of the Secret sap-btp-manager in the runtime of an instance.
+// serviceManagerSecret returns the values in the sap-btp-manager Secret on an instance's runtime.
 func (e env) serviceManagerSecret(id string) map[string]string {
 	e.Helper()
 
@@ -35,8 +35,8 @@ func (e env) serviceManagerSecret(id string) map[string]string {
 	return values
 }
 
-// TestServiceManagerCredentials checks that a runtime gets the credentials of its order, that a rotation replaces them without a change
-// of the Shoot, and that the cluster ID stays.
+// TestServiceManagerCredentials checks that a runtime gets the credentials in its order, that a rotation replaces them without a
+// change of the Shoot, and that the cluster ID stays the same.
 func TestServiceManagerCredentials(t *testing.T) {
 	t.Parallel()
 

@@ -31,7 +31,7 @@ func (c clusters) dynamicClient(runtimeID string) dynamic.Interface {
 // catalogFinalizer is the finalizer that the service catalog sets on its objects.
 const catalogFinalizer = "kubernetes-incubator/service-catalog"
 
-// kymaFinalizer blocks the removal of Kyma, so that the test can check the runtime while Kyma is being removed.
+// kymaFinalizer is a finalizer that blocks the removal of Kyma, so that the test can check the runtime during the removal.
 const kymaFinalizer = "example.com/keeper"
 
 // catalogResource returns a resource of the service catalog's API.
@@ -39,7 +39,7 @@ func catalogResource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "servicecatalog.k8s.io", Version: "v1beta1", Resource: name}
 }
 
-// serviceCatalog simulates the service catalog's controller in a runtime. Unbinding fails until unbinds is set.
+// serviceCatalog simulates the service catalog's controller in a runtime. Unbinding fails until unbinds is true.
 type serviceCatalog struct {
 	clusters
 
@@ -172,7 +172,7 @@ func (s *serviceCatalog) reportFailure(ctx context.Context, binding unstructured
 func (s *serviceCatalog) checkRemoval(removalID string) {
 	s.Helper()
 
-	s.waitForMessage(removalID, "remaining: 1 of its services and 1 of their bindings, the first is ServiceBinding default/credentials, "+
+	s.waitForMessage(removalID, "remaining: 1 of its services and 1 of their bindings; the first is ServiceBinding default/credentials, "+
 		"which reports UnbindCallFailed: the broker is busy")
 
 	s.mutex.Lock()

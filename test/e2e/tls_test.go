@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// certificates is a folder with the certificate of a certificate authority and the certificates that the authority has issued.
+// certificates is a folder with a CA certificate and the certificates that this CA has issued.
 type certificates struct {
 	*testing.T
 
@@ -66,8 +66,8 @@ func (c certificates) save(name string, pair certificate.Pair, err error) {
 	c.write(name+".key", pair.Key)
 }
 
-// server issues the certificate of a server and returns the TLS settings of that server. client is the common name of the only
-// client with the osb role.
+// server issues a server certificate and returns the server's TLS settings. client is the common name of the only client with the
+// osb role.
 func (c certificates) server(name, client string) auth.Config {
 	c.Helper()
 
@@ -81,7 +81,7 @@ func (c certificates) server(name, client string) auth.Config {
 	return config
 }
 
-// client issues a client certificate and returns the TLS settings of the client.
+// client issues a client certificate and returns the client's TLS settings.
 func (c certificates) client(name string) reload.ClientTLS {
 	c.Helper()
 

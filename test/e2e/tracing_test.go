@@ -50,7 +50,7 @@ func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// paths counts the spans by path. A path lists the span names from the root of the trace to the span.
+// paths returns the number of spans by path. A path lists the span names from the root of the trace to the span.
 func (c *traces) paths() map[string]int {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -75,7 +75,7 @@ func (c *traces) paths() map[string]int {
 	return paths
 }
 
-// span returns a span with the name, if it has arrived.
+// span returns a span with the given name, or nil if none has arrived.
 func (c *traces) span(name string) *otlp.Span {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -89,15 +89,15 @@ func (c *traces) span(name string) *otlp.Span {
 	return nil
 }
 
-// The trace of the platform, and its span that calls the broker.
+// IDs of the platform's trace, and of the span in it that calls the broker.
 const (
 	platformTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	platformSpan  = "00f067aa0ba902b7"
 )
 
-// TestOneTraceForOneCreate creates an instance within a trace of the platform, and checks that the spans of both services and the annotation
-// of the Shoot belong to this trace. An update without a traceparent starts a new trace, which replaces the one in the annotation. An update
-// whose trace is not sampled removes the annotation.
+// TestOneTraceForOneCreate creates an instance within a trace of the platform, and checks that the spans of both services and the
+// annotation of the Shoot belong to this trace. An update without a traceparent must start a new trace, which replaces the one in
+// the annotation. An update whose trace is not sampled must remove the annotation.
 func TestOneTraceForOneCreate(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100") // milliseconds between two exports
 
@@ -181,7 +181,7 @@ func TestOneTraceForOneCreate(t *testing.T) {
 	}
 }
 
-// wantTraceOfShoot compares the annotation of the Shoot with the span of the operation that has written the Shoot last.
+// wantTraceOfShoot compares the annotation of the Shoot with the span of the operation that last wrote the Shoot.
 func wantTraceOfShoot(e env, collected *traces, operation string) {
 	e.Helper()
 

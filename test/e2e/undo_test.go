@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// orchestrate sends an order or an undo, and returns the ID of the orchestration.
+// orchestrate orders an orchestration or its undo, and returns the ID of the new orchestration.
 func (e env) orchestrate(path string, body any, status int) string {
 	e.Helper()
 
@@ -23,7 +23,7 @@ func (e env) orchestrate(path string, body any, status int) string {
 	return accepted.OrchestrationID
 }
 
-// wantOrchestrated waits for the end of an orchestration, and checks its targets, including those that were left out.
+// wantOrchestrated waits for the end of an orchestration, and checks its state and its targets, including those that were left out.
 func (e env) wantOrchestrated(id, state string, want map[string]string) {
 	e.Helper()
 
@@ -53,8 +53,8 @@ func (e env) wantOrchestrated(id, state string, want map[string]string) {
 	}
 }
 
-// TestUndoOfAnOrchestration upgrades Kyma of several instances, and rolls the upgrades back. An instance whose modules were changed
-// meanwhile is left out.
+// TestUndoOfAnOrchestration upgrades Kyma on several instances, and rolls the upgrades back. An instance whose modules were changed
+// in the meantime must be left out.
 func TestUndoOfAnOrchestration(t *testing.T) {
 	t.Parallel()
 
@@ -74,7 +74,7 @@ func TestUndoOfAnOrchestration(t *testing.T) {
 
 		id := e.orchestrate("/upgrade/kyma", map[string]any{"targets": everything, "strategy": parallel, "kyma": map[string]any{"version": "1.1.0"}},
 			http.StatusAccepted)
-		upgraded := "succeeded: Kyma is upgraded to 1.1.0"
+		upgraded := "succeeded: Kyma was upgraded to 1.1.0"
 		e.wantOrchestrated(id, "succeeded", map[string]string{"one": upgraded, "two": upgraded, "changed": upgraded})
 		e.wantModules("the upgrade", "one", "1.1.0", "eventing", "serverless")
 
@@ -89,7 +89,7 @@ func TestUndoOfAnOrchestration(t *testing.T) {
 
 		e.Send(http.MethodPost, "/orchestrations/"+plan+"/apply", nil, http.StatusAccepted)
 
-		back := "succeeded: Kyma is rolled back to 1.0.0"
+		back := "succeeded: Kyma was rolled back to 1.0.0"
 		e.wantOrchestrated(plan, "succeeded", map[string]string{"one": back, "two": back, "changed": left})
 
 		e.wantModules("rolled back", "one", "1.0.0", "eventing", "serverless")
@@ -105,7 +105,7 @@ func TestUndoOfAnOrchestration(t *testing.T) {
 		rolled := "left out: The upgrade has already been rolled back"
 		e.wantOrchestrated(again, "planned", map[string]string{"one": rolled, "two": rolled, "changed": left})
 
-		// The broker knows the version that is installed: the next upgrade begins there.
+		// The broker knows which version is installed: the next upgrade starts from it.
 		only := map[string]any{"include": []any{map[string]any{"instanceID": "one"}}}
 		next := e.orchestrate("/upgrade/kyma/plan", map[string]any{"targets": only, "kyma": map[string]any{"version": "1.1.0"}}, http.StatusCreated)
 

@@ -27,7 +27,7 @@ type cluster struct {
 	nodes []*node
 	// haproxy is the port at which HAProxy forwards connections to the primary.
 	haproxy int
-	// synchronous is true if a commit returns only when a second server has it.
+	// synchronous is true if a commit returns only after a second server has stored it.
 	synchronous bool
 }
 
@@ -56,7 +56,7 @@ func (c *cluster) startEtcd() string {
 	c.Helper()
 
 	api, peers := freeport.Address(freePort(c.TB)), freeport.Address(freePort(c.TB))
-	c.start("etcd", c.program("etcd"), "--data-dir", c.mkdir("etcd"), "--enable-v2", // see patroni.yml
+	c.start("etcd", c.program("etcd"), "--data-dir", c.mkdir("etcd"), "--enable-v2", // patroni.yml explains why
 		"--listen-client-urls", "http://"+api, "--advertise-client-urls", "http://"+api,
 		"--listen-peer-urls", "http://"+peers, "--initial-advertise-peer-urls", "http://"+peers,
 		"--initial-cluster", "default=http://"+peers)
@@ -69,13 +69,13 @@ func (c *cluster) startEtcd() string {
 	return api
 }
 
-// newNode starts a node. The first node that starts creates the database, the others copy it.
+// newNode starts a node. The first node that starts creates the database, and the others copy it.
 func (c *cluster) newNode(name, etcd string) *node {
 	c.Helper()
 
 	postgres, err := postgrestest.Binary("postgres")
 	if err == nil {
-		postgres, err = filepath.EvalSymlinks(postgres) // Patroni needs programs that may not have links on PATH
+		postgres, err = filepath.EvalSymlinks(postgres) // Patroni also needs programs beside it that may not be linked on PATH
 	}
 
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *cluster) newNode(name, etcd string) *node {
 	return n
 }
 
-// member is a node in the answer of Patroni's endpoint /cluster.
+// member is a node in the response of Patroni's /cluster endpoint.
 type member struct{ Name, Role, State string }
 
 // members returns the members of the cluster as Patroni on the primary reports them, or nil while there is no primary.

@@ -126,8 +126,8 @@ func lastOperation(id, operation string) string {
 	return path
 }
 
-// send sends a request to the brokers in turn until the database is available. It returns an error for any other status than
-// those in want.
+// send sends a request to the brokers in turn until the database is available. It returns an error if the response's status is not
+// in want.
 func (c *customers) send(method, path string, body any, want ...int) (harness.Reply, error) {
 	deadline := time.Now().Add(harness.Patience)
 
@@ -149,7 +149,7 @@ func (c *customers) send(method, path string, body any, want ...int) (harness.Re
 	}
 }
 
-// waitForWork waits until at least one request was accepted and at least one operation ended later than after. It returns the
+// waitForWork waits until, later than after, at least one request was accepted and at least one operation ended. It returns the
 // time at which both conditions were met.
 func (c *customers) waitForWork(after time.Time) time.Time {
 	c.Helper()
@@ -180,7 +180,7 @@ func (c *customers) lastEnd() time.Time {
 	return c.endedAt
 }
 
-// finish stops the customers and compares what they have with the rows of the services and the Shoots.
+// finish stops the customers and compares the instances that they have with the rows of the services and the Shoots.
 func (c *customers) finish() {
 	c.Helper()
 	c.stop()

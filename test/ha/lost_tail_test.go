@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestLostTail promotes an asynchronous standby that lacks the newest instances. Repeating their orders must take over their
-// clusters. An order of another tenant must not.
+// TestLostTail promotes an asynchronous standby that lacks the newest instances. Repeated orders of these instances must take over
+// their clusters. Orders from another tenant must not take them over.
 func TestLostTail(t *testing.T) {
 	c := startCluster(t, false)
 	s := startServices(c)
@@ -65,7 +65,7 @@ func TestLostTail(t *testing.T) {
 	s.checkClusters()
 }
 
-// waitForReplicas waits until both standbys have everything that the services have written so far.
+// waitForReplicas waits until both standbys have replicated everything that the services have written so far.
 func (s *services) waitForReplicas() {
 	s.Helper()
 

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 )
 
-// node is a PostgreSQL server and its Patroni. Everything outside reaches the node through its proxies, and so does the node
-// etcd. The other nodes replicate through ToReplicas, and clients use ToPostgres.
+// node is a PostgreSQL server with its Patroni process. All connections to and from the node pass through its proxies: clients use
+// ToPostgres, the other nodes replicate through ToReplicas, and the node itself calls etcd through ToEtcd.
 type node struct {
 	account
 
@@ -28,7 +28,7 @@ func (n *node) startPatroni() {
 	n.patroni = n.start(n.Name, n.program("patroni"), filepath.Join(n.folder, "patroni.yml"))
 }
 
-// signalPostgres sends a signal to all processes of PostgreSQL.
+// signalPostgres sends a signal to all PostgreSQL processes of the node.
 func (n *node) signalPostgres(signal syscall.Signal) {
 	n.Helper()
 
@@ -42,14 +42,14 @@ func (n *node) signalPostgres(signal syscall.Signal) {
 	}
 }
 
-// killPostgres kills PostgreSQL, as the kernel does when memory is exhausted. Patroni notices it.
+// killPostgres kills PostgreSQL, as the kernel does when memory is exhausted. Patroni keeps running and notices this.
 func (n *node) killPostgres() {
 	n.Helper()
 	n.signalPostgres(syscall.SIGSTOP) // no process may do more work while the others are killed
 	n.signalPostgres(syscall.SIGKILL)
 }
 
-// kill kills Patroni and PostgreSQL, as if the machine had lost power. The other nodes notice it when the leader's lock expires.
+// kill kills Patroni and PostgreSQL, as if the machine had lost power. The other nodes notice this when the leader's lock expires.
 func (n *node) kill() {
 	n.Helper()
 	kill(n.patroni)
@@ -80,7 +80,7 @@ func (n *node) isolate() {
 	}
 }
 
-// join ends isolate.
+// join ends the isolation of the node.
 func (n *node) join() {
 	for _, proxy := range n.proxies() {
 		proxy.Thaw()

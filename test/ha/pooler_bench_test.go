@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// BenchmarkPooler compares a broker that reaches PostgreSQL directly with one that uses PgBouncer. The brokers have no workers, so
-// only requests use the database.
+// BenchmarkPooler compares a broker that connects to PostgreSQL directly with one that uses PgBouncer. The brokers have no
+// workers, so only requests use the database.
 func BenchmarkPooler(b *testing.B) {
 	server, err := postgrestest.Launch()
 	if err != nil {

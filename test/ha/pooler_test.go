@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// startPooler starts PgBouncer in front of the server at a port, with a number of connections to each database. It returns the address
-// of PgBouncer.
+// startPooler starts PgBouncer in front of the given PostgreSQL server, with the given number of connections to each database. It
+// returns the address of PgBouncer.
 func (a account) startPooler(server string, connections int) (address string) {
 	a.Helper()
 
@@ -55,7 +55,7 @@ func TestPooler(t *testing.T) {
 
 	load.finish()
 
-	// A connection from PgBouncer serves every client, so a prepared statement on any of them would be visible here.
+	// PgBouncer's connections serve all clients, so a statement that a client has prepared would be visible on this connection.
 	prepared, err := storage.Select[string](t.Context(), storagetest.Open(t, pooled(broker, pooler)).Reader(), `SELECT name FROM pg_prepared_statements`)
 	if err != nil || len(prepared) > 0 {
 		t.Errorf("prepared statements on a pooled connection: %s, %v", strings.Join(prepared, ", "), err)

@@ -25,9 +25,9 @@ type account struct {
 	testing.TB
 
 	attributes *syscall.SysProcAttr
-	// owner is the ID of the user, or -1 for the user of the test.
+	// owner is the ID of the user, or -1 for the user that runs the test.
 	owner int
-	// folder is a short path: PostgreSQL's sockets are in it, and their paths have at most 107 characters.
+	// folder contains PostgreSQL's sockets. Its path must be short, because the path of a socket has at most 107 characters.
 	folder string
 }
 
@@ -94,7 +94,7 @@ func (a account) write(path, content string) {
 	a.own(path)
 }
 
-// render writes a file from a template in testdata.
+// render writes a file from the named template in testdata.
 func (a account) render(name, path string, values any) {
 	a.Helper()
 
@@ -160,7 +160,7 @@ func (a account) start(name, path string, arguments ...string) *exec.Cmd {
 func kill(command *exec.Cmd) {
 	if command.ProcessState == nil {
 		_ = command.Process.Signal(syscall.SIGKILL)
-		_ = command.Wait() // the error says that the program was killed
+		_ = command.Wait() // the error only says that the program was killed
 	}
 }
 
@@ -172,8 +172,8 @@ func tail(log string) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// postgresIDs returns the process IDs of a PostgreSQL server, the postmaster first, or nothing if the server does not run.
-// PostgreSQL's processes are in no common process group.
+// postgresIDs returns the process IDs of a PostgreSQL server, the postmaster's first, or none if the server is not running. The
+// IDs are needed because PostgreSQL's processes do not share a process group.
 func postgresIDs(data string) ([]int, error) {
 	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// resumeLimit is how long after the start of a new primary the services may take to resume work.
+	// resumeLimit is the maximum time from the start of a new primary until the services resume work.
 	resumeLimit = 10 * time.Second
-	// frozenFor is how long a server stays frozen.
+	// frozenFor is the time for which a server stays frozen.
 	frozenFor = 30 * time.Second
 )
 
 // scenario is a fault of the primary that makes another server the primary.
 type scenario struct {
 	name, reason string
-	// inject makes the primary fail. heal brings it back; it runs when the new primary has taken over.
+	// inject makes the primary fail. heal brings it back; it is called after the new primary has taken over.
 	inject, heal func(primary *node)
 }
 
@@ -111,7 +111,7 @@ func (s *services) run(c *cluster, each scenario, strict bool) {
 	c.waitForMembers()
 	load.waitForWork(time.Now())
 	load.finish()
-	s.waitForReplicas() // Patroni calls a standby running that has not caught up after pg_rewind
+	s.waitForReplicas() // after pg_rewind, Patroni reports that a standby is running even if it has not caught up
 }
 
 // switchOver asks Patroni to make another node the primary.

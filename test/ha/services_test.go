@@ -38,13 +38,13 @@ type services struct {
 	brokers                 []harness.Broker
 	brokerDB, provisionerDB *storage.DB
 
-	// rounds is the number of groups of customers so far. live are the instances that these customers have.
+	// rounds is the number of customer groups so far. live contains the IDs of the instances that these customers have.
 	rounds int
 	live   []string
 }
 
-// startServices starts the services on a cluster. The brokers connect with a list of all PostgreSQL servers, the Provisioners through
-// HAProxy.
+// startServices starts the services on a cluster. The brokers connect with a list of all PostgreSQL servers, and the Provisioners
+// connect through HAProxy.
 func startServices(c *cluster) *services {
 	c.Helper()
 
@@ -167,7 +167,7 @@ func (s *services) shoots() []string {
 	return names
 }
 
-// column returns the only column of a query.
+// column returns the values in the only column of a query's result.
 func (s *services) column(db *storage.DB, query string) []string {
 	s.Helper()
 

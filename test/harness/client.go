@@ -29,7 +29,7 @@ const (
 // VersionHeader is the header with the client's version of the Open Service Broker API.
 const VersionHeader = "X-Broker-API-Version"
 
-// Incomplete is the query of a client that accepts an asynchronous operation.
+// Incomplete is the query string with which a client accepts an asynchronous operation.
 const Incomplete = "?accepts_incomplete=true"
 
 // InstancePath returns the path of an instance. The ID is not escaped.
@@ -40,12 +40,12 @@ func BindingPath(instance, binding string) string {
 	return InstancePath(instance) + "/service_bindings/" + binding
 }
 
-// DeletionPath returns the path and the query that delete an instance asynchronously.
+// DeletionPath returns the path and the query string for the asynchronous deletion of an instance.
 func DeletionPath(id, planID string) string {
 	return InstancePath(id) + Incomplete + "&service_id=" + ServiceID + "&plan_id=" + planID
 }
 
-// Order returns the body of a provision request for the plan, without parameters.
+// Order returns the body of a provision request for the given plan, without parameters.
 func Order(planID string) map[string]any {
 	return map[string]any{
 		"service_id": ServiceID, "plan_id": planID, "organization_guid": "organization-1", "space_guid": "space-1", "parameters": nil,
@@ -88,7 +88,7 @@ type Endpoint struct {
 	Transport http.RoundTripper
 }
 
-// Request builds the request of a call, with credentials, API version 2.17 and the content type JSON.
+// Request builds the HTTP request for a call, with credentials, API version 2.17 and the JSON content type.
 func (e Endpoint) Request(ctx context.Context, call Call) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, call.Method, e.URL+call.Path, strings.NewReader(call.Body))
 	if err != nil {
@@ -130,7 +130,7 @@ func (e Endpoint) Do(call Call) (Reply, error) {
 	}
 
 	reply := Reply{Status: response.StatusCode, Header: response.Header, Raw: string(content)}
-	_ = json.Unmarshal(content, &reply.Body) // other bodies leave it nil
+	_ = json.Unmarshal(content, &reply.Body) // Body stays nil if the content is not a JSON object
 
 	return reply, nil
 }
@@ -166,7 +166,7 @@ func (c Client) Try(method, path string, body any) (Reply, error) {
 	return reply, err
 }
 
-// Send sends a request like [Client.Try]. It fails the test after an error, and if the status is not want.
+// Send sends a request like [Client.Try]. It fails the test if that returns an error or if the status is not want.
 func (c Client) Send(method, path string, body any, want int) Reply {
 	c.Helper()
 
@@ -226,7 +226,7 @@ func (c Client) WaitForEnd(id string) Reply {
 	return last
 }
 
-// WantSucceeded waits until the last operation has ended, and fails the test if the operation failed.
+// WantSucceeded waits until the last operation of an instance has ended, and fails the test if the operation failed.
 func (c Client) WantSucceeded(id string) {
 	c.Helper()
 
@@ -235,8 +235,8 @@ func (c Client) WantSucceeded(id string) {
 	}
 }
 
-// WantFailed waits until the last operation has ended, and fails the test unless the operation failed with a description that
-// contains cause.
+// WantFailed waits until the last operation of an instance has ended, and fails the test unless the operation failed with a
+// description that contains cause.
 func (c Client) WantFailed(id, cause string) {
 	c.Helper()
 
@@ -253,7 +253,7 @@ func (c Client) WantGone(id string) {
 	c.Send(http.MethodGet, InstancePath(id), nil, http.StatusNotFound)
 }
 
-// Until calls the function [Until] with the client's test.
+// Until is the function [Until] for the test of the client.
 func (c Client) Until(what string, condition func() bool) {
 	c.Helper()
 	Until(c, what, condition)

@@ -40,7 +40,7 @@ func Postgres(tb testing.TB, service string) replica.Database {
 	return PostgresSettings(postgrestest.Database(tb), service)
 }
 
-// PostgresSettings returns the settings of a service, "broker" or "provisioner", on a given PostgreSQL database.
+// PostgresSettings returns the settings with which a service, "broker" or "provisioner", uses the given PostgreSQL database.
 func PostgresSettings(database storage.Config, service string) replica.Database {
 	settings := replica.DefaultConfig(service, storage.DriverPostgres).Database
 	settings.User, settings.Password = database.User, database.Password
@@ -68,7 +68,7 @@ func OpenDatabase(tb testing.TB, settings replica.Database) *storage.DB {
 	return storagetest.Open(tb, config)
 }
 
-// OpenSealed is OpenDatabase, and also returns the keys with which the service seals values.
+// OpenSealed is like [OpenDatabase], but also returns the keys with which the service seals values.
 func OpenSealed(tb testing.TB, settings replica.Database) (*storage.DB, *secret.Keyring) {
 	tb.Helper()
 
@@ -80,8 +80,8 @@ func OpenSealed(tb testing.TB, settings replica.Database) (*storage.DB, *secret.
 	return OpenDatabase(tb, settings), keys
 }
 
-// linkTo returns a symbolic link to a SQLite file. The service holds a lock on the original name, so that no second service opens the
-// file under this name. SQLite itself resolves links, so both names share one write-ahead log.
+// linkTo creates a symbolic link to a SQLite file and returns its path. The test cannot open the file under its original name,
+// because the running service has locked that name. SQLite itself resolves links, so both names share one write-ahead log.
 func linkTo(tb testing.TB, path string) string {
 	tb.Helper()
 

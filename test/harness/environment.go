@@ -71,7 +71,7 @@ func Start(tb testing.TB, options Options) *Environment {
 	return e
 }
 
-// Prepare is [Start] without the broker, so that a test can inject faults before the broker's first call.
+// Prepare is like [Start], but does not start the broker, so that a test can inject faults before the broker's first call.
 func Prepare(tb testing.TB, options Options) *Environment {
 	tb.Helper()
 
@@ -141,8 +141,8 @@ func Shoots(tb testing.TB, garden client.Client, namespace string, options ...cl
 // GardenNamespace returns the namespace of the default project, in which the Provisioners of the tests create their Shoots.
 func GardenNamespace() string { return gardenlet.Namespace(fakegarden.DefaultProject) }
 
-// InjectClusterFaults replaces the faults that a garden injects into the clusters of the default project. The keys are names of
-// Shoots; the key gardenlet.FaultDefault applies to all other Shoots. Nil removes all faults.
+// InjectClusterFaults replaces the faults that a garden injects into the clusters of the default project. The keys are Shoot names;
+// the fault under gardenlet.FaultDefault applies to all other Shoots. Nil removes all faults.
 func InjectClusterFaults(tb testing.TB, garden client.Client, faults map[string]string) {
 	tb.Helper()
 
@@ -164,7 +164,7 @@ func StuckClusters() map[string]string {
 	return map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultStuck)}
 }
 
-// StartGarden runs a fake garden until the test ends. creation is how long it takes to create or change a cluster.
+// StartGarden runs a fake garden until the test ends. creation is the time that the garden takes to create or change a cluster.
 func StartGarden(tb testing.TB, creation time.Duration) *fakegarden.Memory {
 	tb.Helper()
 
@@ -220,13 +220,13 @@ func BrokerSettings(database replica.Database) broker.Config {
 	return settings
 }
 
-// Broker is a running broker. Its Endpoint has the credentials of [User].
+// Broker is a running broker. Its Endpoint uses the credentials of [User].
 type Broker struct {
 	Endpoint
 
-	// Metrics contains the metrics that the broker exposes at its status address.
+	// Metrics gathers the metrics that the broker exposes at its status address.
 	Metrics prometheus.Gatherer
-	// Stop stops the broker and waits until the broker has stopped. Repeated calls have no effect.
+	// Stop stops the broker and waits until it has stopped. Repeated calls have no effect.
 	Stop func()
 }
 

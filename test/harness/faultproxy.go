@@ -126,7 +126,7 @@ func (p *FaultProxy) passes(w http.ResponseWriter, r *http.Request) bool {
 		OperationName string `json:"operationName"`
 	}
 
-	_ = json.Unmarshal(body, &call) // other requests have no operation
+	_ = json.Unmarshal(body, &call) // a request that is not GraphQL has no operation name
 
 	matched := p.match(Match{Tenant: r.Header.Get("tenant"), Operation: call.OperationName})
 
@@ -149,7 +149,7 @@ func (p *FaultProxy) passes(w http.ResponseWriter, r *http.Request) bool {
 	}
 }
 
-// match returns the latest fault or hold for a call, or nil. It counts a held call under the same lock, so Held includes every
+// match returns the latest fault or hold for a call, or nil. It counts a held call while it holds the mutex, so Held includes every
 // call that a hold delays.
 func (p *FaultProxy) match(call Match) *injected {
 	p.mutex.Lock()

@@ -29,8 +29,8 @@ var builds struct {
 	programs map[string]func() (path string, err error)
 }
 
-// Build builds a program of cmd/ from the working tree, unless this test run has built it, and returns its path. The binaries stay
-// in .bin, because checking that a binary is up to date takes one second, while linking it takes five.
+// Build builds a program in cmd/ from the working tree, unless this test run has already built it, and returns the binary's path.
+// The binaries stay in .bin, because checking that a binary is up to date takes one second, while linking it takes five.
 func Build(tb testing.TB, command string) string {
 	tb.Helper()
 
@@ -131,7 +131,7 @@ func Launch(tb testing.TB, variables []string, path string, arguments ...string)
 			}
 		}
 
-		_ = command.Wait() // the error of a killed program is expected
+		_ = command.Wait() // a killed program is expected to return an error
 	}()
 
 	tb.Cleanup(func() {
@@ -235,7 +235,7 @@ func FreeAddress(tb testing.TB) string {
 	return freeport.Address(port)
 }
 
-// DatabaseVariables returns the environment variables that configure the database of a program.
+// DatabaseVariables returns the environment variables that make a program use the given database.
 func DatabaseVariables(database replica.Database) []string {
 	return []string{
 		"APP_DATABASE_DRIVER=" + database.Driver,

@@ -28,13 +28,14 @@ func RuntimeClient(r Reporter, kubeconfig []byte) *kubernetes.Clientset {
 
 	runtime, err := kubernetes.NewForConfig(RuntimeConfig(r, kubeconfig))
 	if err != nil {
-		r.Fatalf("creating a client of the runtime: %v", err)
+		r.Fatalf("creating a client for the runtime: %v", err)
 	}
 
 	return runtime
 }
 
-// WantRuntimeResponds fails the test unless the API server of a runtime returns its version to the user of the kubeconfig.
+// WantRuntimeResponds fails the test unless the runtime's API server returns its version to the kubeconfig's user. reason begins the
+// failure message.
 func WantRuntimeResponds(r Reporter, reason string, kubeconfig []byte) {
 	r.Helper()
 
@@ -44,7 +45,7 @@ func WantRuntimeResponds(r Reporter, reason string, kubeconfig []byte) {
 	}
 }
 
-// SmallRuntime returns a valid order of a runtime with a small AWS cluster. Both have the given name.
+// SmallRuntime returns a valid order for a runtime with a small AWS cluster. Both have the given name.
 func SmallRuntime(name string) *wire.ProvisionRuntimeInput {
 	return &wire.ProvisionRuntimeInput{
 		RuntimeInput: &wire.RuntimeInput{Name: name},

@@ -24,7 +24,7 @@ type Reporter interface {
 	Fatalf(format string, args ...any)
 }
 
-// Until waits until the condition is true. After [Patience] it fails the test with a message that contains what.
+// Until waits until the condition is true. After [Patience], it fails the test with a message that contains the text in what.
 func Until(r Reporter, what string, condition func() bool) {
 	r.Helper()
 

@@ -114,7 +114,7 @@ func BenchmarkCost(b *testing.B) {
 	b.ReportMetric(costs[0].ratio, "plain-requests/worst")
 }
 
-// queries are hostile GraphQL requests.
+// queries returns hostile GraphQL requests, by name.
 func queries() map[string]string {
 	all := map[string]string{}
 
@@ -129,8 +129,8 @@ func queries() map[string]string {
 	return all
 }
 
-// BenchmarkNeighbour compares the p99 of a client that polls an operation, alone and while another client sends hostile requests,
-// one at a time. It alternates between the two measurements.
+// BenchmarkNeighbour compares the p99 latency of a client that polls an operation, both alone and while another client sends hostile
+// requests, one at a time. It alternates between the two measurements.
 func BenchmarkNeighbour(b *testing.B) {
 	s := start(b)
 
@@ -189,7 +189,7 @@ func BenchmarkNeighbour(b *testing.B) {
 	b.ReportMetric(float64(p99[1])/float64(p99[0]), "hostile/quiet")
 }
 
-// TestPlain checks that the plain request is valid JSON of about the given size.
+// TestPlain checks that the result of plain is valid JSON of about the given size.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 

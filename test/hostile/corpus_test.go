@@ -26,7 +26,7 @@ func list(count int, format string) string {
 	return all.String()
 }
 
-// values are JSON values that are expensive to decode, compare, validate or repeat.
+// values returns JSON values that are expensive to decode, compare, validate or repeat, by name.
 func values() map[string]string {
 	return map[string]string{
 		"huge exponents":   "[" + list(400, "1e999000") + "]",
@@ -49,7 +49,7 @@ func values() map[string]string {
 	}
 }
 
-// bodies are hostile bodies: each value alone, and as each field of an otherwise valid order.
+// bodies returns hostile request bodies, by name: each value on its own, and as the value of each field of an otherwise valid order.
 func bodies() map[string]string {
 	all := map[string]string{"empty": "", "not JSON": strings.Repeat("\xff", 1000), "trailing": `{}` + strings.Repeat("{}", 1000)}
 
@@ -69,7 +69,7 @@ func bodies() map[string]string {
 	return all
 }
 
-// segments are hostile IDs, percent-encoded.
+// segments returns hostile IDs, percent-encoded, by name.
 func segments() map[string]string {
 	return map[string]string{
 		"long":          strings.Repeat("i", 300),
@@ -83,7 +83,7 @@ func segments() map[string]string {
 	}
 }
 
-// literals are hostile values of GraphQL arguments.
+// literals returns hostile values for GraphQL arguments, by name.
 func literals() map[string]string {
 	return map[string]string{
 		"long text":          `"` + strings.Repeat("x", 200_000) + `"`,
@@ -103,7 +103,7 @@ func literals() map[string]string {
 	}
 }
 
-// selections are hostile selections of a field.
+// selections returns hostile selections of a GraphQL field, by name.
 func selections() map[string]string {
 	return map[string]string{
 		"none":               "",

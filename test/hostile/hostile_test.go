@@ -22,7 +22,7 @@ import (
 // maxRefusal is the maximum size of the response to a refused request, in bytes.
 const maxRefusal = 64 << 10
 
-// services are a broker with one instance, whose workers are off, and a Provisioner.
+// services consists of a broker without workers, which has one instance, and a Provisioner.
 type services struct {
 	testing.TB
 	harness.Endpoint
@@ -121,10 +121,11 @@ func (s *services) refused(name string, endpoint harness.Endpoint, call harness.
 	return got
 }
 
-// route is a method and a path with variables in braces.
+// route is an HTTP method and a path with variables in braces.
 type route struct{ method, path string }
 
-// routes returns the routes of the Open Service Broker API, and those of the operator API from its description.
+// routes returns the routes of the Open Service Broker API, and the routes of the operator API, which it reads from the OpenAPI
+// description.
 func routes(t testing.TB) []route {
 	t.Helper()
 
@@ -162,7 +163,7 @@ func routes(t testing.TB) []route {
 	return all
 }
 
-// fill replaces the variables of a path.
+// fill replaces each variable in a path with value.
 func fill(path, value string) string {
 	var filled strings.Builder
 
@@ -207,7 +208,7 @@ func TestRoutes(t *testing.T) {
 			}
 
 			got := s.refused(name, s.Endpoint, call)
-			// An account without data is no error, and accounts of earlier versions may have such IDs.
+			// A request for an account without data is not an error, and accounts from earlier versions may have such IDs.
 			if sent++; got.Status < http.StatusBadRequest && strings.Contains(route.path, "{") && route.path != "/accounts/{account_id}" {
 				t.Errorf("%s: %s %s: status %d: %.300s", name, route.method, route.path, got.Status, got.Raw)
 			}
@@ -280,7 +281,7 @@ func TestProvisionerRoutes(t *testing.T) {
 	}
 }
 
-// graphQL returns the call of a GraphQL request.
+// graphQL returns the HTTP call for a GraphQL query.
 func graphQL(t testing.TB, query string) harness.Call {
 	t.Helper()
 

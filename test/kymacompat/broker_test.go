@@ -59,7 +59,7 @@ func TestTenantThatCannotBeALabel(t *testing.T) {
 	wantNoRuntime(p)
 }
 
-// TestReportOfDifferences checks that the report says which part a Kyma Provisioner cannot give.
+// TestReportOfDifferences checks that the report says which data a Kyma Provisioner cannot provide.
 func TestReportOfDifferences(t *testing.T) {
 	t.Parallel()
 
@@ -170,7 +170,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestUpgradeUnanswered loses the response to an upgrade. The broker repeats the upgrade after the first one has ended; the
+// TestUpgradeUnanswered drops the response to an upgrade. The broker repeats the upgrade after the first one has ended; the
 // second upgrade changes nothing.
 func TestUpgradeUnanswered(t *testing.T) {
 	t.Parallel()
@@ -277,7 +277,7 @@ func TestPollsOfTenants(t *testing.T) {
 	}
 }
 
-// wantRuntime expects one runtime of the provider, with its autoScalerMax and its operations.
+// wantRuntime fails the test unless there is exactly one runtime, with the given provider, autoScalerMax and operations.
 func wantRuntime(p env, provider, autoScalerMax string, operations ...string) {
 	p.Helper()
 

@@ -53,8 +53,8 @@ func recorded(t *testing.T, name, runtimeID, operationID string) string {
 	return strings.NewReplacer(`"RUNTIME"`, `"`+runtimeID+`"`, `"OPERATION"`, `"`+operationID+`"`).Replace(string(text))
 }
 
-// send sends a GraphQL request and decodes the field "result" of the response data, rejecting unknown fields. It returns the
-// GraphQL errors of the response. Any other failure ends the test.
+// send sends a GraphQL request and decodes the "result" field of the response data, rejecting unknown fields. It returns the
+// GraphQL errors in the response. Any other failure ends the test.
 func (c client) send(text string, result any) []graphQLError {
 	c.Helper()
 

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// env is a client of our broker, and the simulated Kyma Provisioner that the broker calls.
+// env is a client for our broker, and the simulated Kyma Provisioner that the broker calls.
 type env struct {
 	harness.Client
 

@@ -162,7 +162,7 @@ func (c *connectionStatus) UnmarshalJSON(text []byte) error {
 	return decodeEnum(text, (*string)(c), "Pending", "Connected", "Disconnected")
 }
 
-// decodeEnum decodes a string that must be one of the values.
+// decodeEnum decodes a JSON string that must be one of the given values.
 func decodeEnum(text []byte, value *string, values ...string) error {
 	if err := json.Unmarshal(text, value); err != nil {
 		return err

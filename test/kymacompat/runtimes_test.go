@@ -117,7 +117,7 @@ func TestRejections(t *testing.T) {
 		"kyma": {
 			reason: "Kyma cannot be installed without releases", body: "provision_kyma", tenant: tenant,
 			want: permanentError(
-				"kymaConfig: this Provisioner has no releases of Kyma: omit it, or let an operator set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY",
+				"kymaConfig: this Provisioner has no releases of Kyma: omit it, or ask an operator to set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY",
 				"err_provisioner_bad_request", "provisioner"),
 		},
 		"upgrade of Kyma": {
@@ -175,7 +175,7 @@ func TestRejections(t *testing.T) {
 	}
 }
 
-// conflictError is a permanentError with the code of a conflict.
+// conflictError is like permanentError, but returns an error with the code for conflicts.
 func conflictError(message, reason, component string) graphQLError {
 	problem := permanentError(message, reason, component)
 	problem.Extensions.Code = 409

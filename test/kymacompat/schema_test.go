@@ -30,7 +30,7 @@ func load(t *testing.T, path string) *ast.Schema {
 }
 
 // TestOurQueriesFitTheKymaSchema checks that a Kyma Provisioner supports all queries and mutations of our broker, except those
-// for the change feed, dashboards, maintenance windows, rollbacks and runtimes that are taken over.
+// for the change feed, dashboards, maintenance windows, rollbacks and the take-over of runtimes.
 func TestOurQueriesFitTheKymaSchema(t *testing.T) {
 	kyma := load(t, filepath.Join("provisioner", "schema.graphql"))
 

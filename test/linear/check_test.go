@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// checkLimit is how long the search for an order of one history may take. It usually takes less than a second.
+	// checkLimit limits the time of the search for an order of one history. The search usually takes less than a second.
 	checkLimit = time.Minute
-	// prefixLimit is how long the search may take for one prefix of a history that is not linearizable.
+	// prefixLimit limits the time of the search for one prefix of a history that is not linearizable.
 	prefixLimit = 3 * time.Second
 	// explained is the maximum number of failures for which a test prints an explanation.
 	explained = 2
@@ -67,7 +67,7 @@ func model() porcupine.Model {
 	}
 }
 
-// partition returns the calls of each instance.
+// partition groups the calls by the index of their instance.
 func partition(calls []porcupine.Operation) map[int][]porcupine.Operation {
 	partitions := map[int][]porcupine.Operation{}
 

@@ -42,7 +42,7 @@ const (
 	end   part = " (ended)"
 )
 
-// nodes are the parameters autoScalerMin and autoScalerMax. Zero means that the parameter is absent.
+// nodes contains the parameters autoScalerMin and autoScalerMax. Zero means that the parameter is absent.
 type nodes struct{ min, max int }
 
 // merged returns the parameters after an update.
@@ -62,7 +62,7 @@ type call struct {
 	async bool
 	// variant distinguishes orders, or binds, that have different parameters.
 	variant int
-	// nodes are the parameters of an update.
+	// nodes contains the parameters of an update.
 	nodes nodes
 	// operation is the operation ID in a poll, or empty.
 	operation string
@@ -149,7 +149,7 @@ func (a answer) String() string {
 	return strings.Join(parts, " ")
 }
 
-// shorten returns the start of an ID, which suffices to recognize the ID.
+// shorten returns the first characters of an ID, which suffice to recognize it.
 func shorten(id string) string { return id[:min(len(id), 8)] }
 
 // regions maps the variants of an order to regions.
@@ -158,7 +158,7 @@ func regions() []string { return []string{"eu-west-1", "eu-central-1"} }
 // unknownVariant is the variant of an instance in an unexpected region.
 const unknownVariant = -1
 
-// answerOf returns the part of a response that the model predicts.
+// answerOf extracts from a response the part that the model predicts.
 func answerOf(reply harness.Reply) answer {
 	a := answer{
 		status: reply.Status, code: reply.Text("error"), operation: reply.Text("operation"), state: reply.Text("state"),
@@ -206,7 +206,7 @@ type history struct {
 
 func newHistory() *history { return &history{began: time.Now(), counts: map[string]int{}} }
 
-// begin numbers a request and returns the time of its invocation.
+// begin returns a new request number and the time at which the request is invoked.
 func (h *history) begin() (request int, at time.Duration) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -231,15 +231,16 @@ func (h *history) record(client int, c call, invoked time.Duration, a answer) {
 	}
 }
 
-// Descriptions in the broker's responses. They distinguish outcomes of a synchronous request with the same status.
+// Descriptions in the broker's responses. They distinguish outcomes of a synchronous request that have the same status.
 const (
 	textBindingGone  = "The binding was removed, or its creation was canceled, before it was ready."
 	textStillRunning = "The operation did not finish in time and continues in the background. Send the same request again."
-	textOvertaken    = "The request was accepted, but another operation is creating or removing the runtime. Send the same request again when it has ended."
+	textOvertaken    = "The request was accepted, but another operation is creating or removing the runtime. Send the same request again after that operation has ended."
 )
 
 // partsOf splits a synchronous request into its parts if the broker accepted an operation for it. If the response says that the
-// operation continues, or that the removal of the runtime has prevented it, partsOf returns only the acceptance. Other requests have one part.
+// operation continues, or that the removal of the runtime has prevented it, partsOf returns only the acceptance. Other requests have
+// one part.
 func partsOf(c call, a answer) []call {
 	accepted, ended := c, c
 	accepted.part, ended.part = start, end

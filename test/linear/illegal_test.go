@@ -83,8 +83,8 @@ var (
 	largest   = nodes{min: 4, max: 14}
 )
 
-// TestModelRejects checks that the model rejects one history for each rule. Without its last call each history is legal, so the
-// model rejects it because of that call.
+// TestModelRejects checks that the model rejects one history for each rule. Without its last request, each history is legal, so the
+// model rejects it because of that request.
 func TestModelRejects(t *testing.T) {
 	cases := map[string]struct {
 		reason  string

@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	// shortestRound is the minimum duration of a round, in which the clients send calls.
+	// shortestRound is the minimum duration of a round. In a round, the clients send calls, and then their history is checked.
 	shortestRound = 15 * time.Second
-	// roundLimit bounds a history, so that its check stays short. A longer run has several rounds, each with new instances.
+	// roundLimit is the maximum duration of a round. It bounds the history, so that its check stays short. A longer run has
+	// several rounds, each with new instances.
 	roundLimit = 20 * time.Second
-	// exerciseLimit is how long a run may add rounds until each kind of response has occurred often enough. Only a very slow
+	// exerciseLimit limits how long a run may add rounds until each kind of response has occurred often enough. Only a very slow
 	// machine needs this time.
 	exerciseLimit = 90 * time.Second
-	// clusterCreation is how long it takes to create or change a cluster. A deletion takes half as long.
+	// clusterCreation is the time that the garden takes to create or change a cluster. A deletion takes half as long.
 	clusterCreation = 100 * time.Millisecond
 )
 
-// deployments returns the tested deployments: the database, and the number of brokers that share it.
+// deployments returns the tested deployments by name. Each consists of a database and a number of brokers that share it.
 func deployments() map[string]struct {
 	database harness.Database
 	brokers  int
@@ -43,7 +44,7 @@ func deployments() map[string]struct {
 // TestLinearizable checks the histories of 200 clients of 20 instances with 60 bindings. Each history must be linearizable, and
 // all histories of a deployment together must contain every kind of response often enough.
 //
-// TEST_SEED repeats the calls that the clients draw, but not their interleaving. SOAK_DURATION sets the total time for all
+// TEST_SEED reproduces the calls that the clients draw, but not their interleaving. SOAK_DURATION sets the total time for all
 // deployments.
 func TestLinearizable(t *testing.T) {
 	seed := harness.Seed(t)
@@ -88,7 +89,7 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// errorLog returns a logger for brokers that writes their errors to the output of the test, so a failed run shows the causes.
+// errorLog returns a logger that writes the brokers' errors to the test's output, so that a failed run shows the causes.
 func errorLog(t *testing.T) logrus.FieldLogger {
 	t.Helper()
 

@@ -25,7 +25,7 @@ const (
 	// restraint is the ratio of a client's pause to the duration of its latest read. It limits the number of concurrent calls on a
 	// machine that is busy with something else. On a quiet machine, reads take milliseconds, and pace determines the pause.
 	restraint = 5
-	// rememberedOperations is how many operations of a resource the clients continue to poll.
+	// rememberedOperations is the number of operations per resource that the clients continue to poll.
 	rememberedOperations = 8
 )
 
@@ -39,7 +39,7 @@ type load struct {
 	id string
 
 	mutex sync.Mutex
-	// known has the operation IDs from earlier responses, by the path of the resource.
+	// known contains the operation IDs from earlier responses, by the path of the resource.
 	known map[string][]string
 }
 
@@ -262,7 +262,7 @@ func parametersOf(n nodes) map[string]any {
 	return parameters
 }
 
-// encode encodes a body as JSON. A nil body is empty.
+// encode encodes a body as JSON. It returns an empty string for a nil body.
 func encode(tb testing.TB, body map[string]any) string {
 	if body == nil {
 		return ""

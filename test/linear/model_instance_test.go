@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// initialNodes are the parameters of every order.
+// initialNodes returns the parameters of every order.
 func initialNodes() nodes { return nodes{min: 4, max: 10} }
 
 // order predicts the response to PUT /v2/service_instances/{id}.
@@ -170,7 +170,7 @@ func (s *state) unchangedIf(a answer, why string) (*state, string) {
 	return s.unchanged(a, ok)
 }
 
-// indexOf returns the index of the operation with the ID, or of the newest operation if the ID is empty. It returns a negative
+// indexOf returns the index of the operation with the given ID, or of the newest operation if the ID is empty. It returns a negative
 // number if there is no such operation.
 func indexOf(operations []operation, id string) int {
 	if id == "" {

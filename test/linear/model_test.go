@@ -76,7 +76,7 @@ type binding struct {
 	variant int
 	// credentials is a digest of the credentials. It is empty until a response shows them.
 	credentials string
-	// operations are the operations of the binding ID, newest last.
+	// operations contains the operations of the binding ID, newest last.
 	operations []operation
 	// first is the index of the operation that created the binding. It is unused if the phase is absent.
 	first int
@@ -101,9 +101,9 @@ type state struct {
 	phase phase
 	// variant is the variant of the accepted order. Updates do not change it.
 	variant int
-	// nodes are the current parameters. target has the parameters after the update in progress.
+	// nodes contains the current parameters. target contains the parameters after the update in progress.
 	nodes, target nodes
-	// operations are the operations of the instance ID, newest last. The phase is the phase of the newest operation, unless the
+	// operations contains the operations of the instance ID, newest last. The phase is the phase of the newest operation, unless the
 	// phase is ready.
 	operations []operation
 	bindings   [bindingCount]binding
@@ -139,7 +139,7 @@ func (s *state) equal(other *state) bool {
 	})
 }
 
-// hashSeed makes the hashes of a run comparable.
+// hashSeed is the seed of all hashes, so that the hashes within a test run are comparable.
 var hashSeed = maphash.MakeSeed()
 
 // hash returns the same number for equal states. It ignores fields that rarely distinguish states.
@@ -351,7 +351,8 @@ func (s *state) endBinding(index int) *state {
 }
 
 // cleanUp returns the state after the broker has started to remove a binding whose creation was canceled, or nil if there is none.
-// The broker does that in the background, every minute. If the binding is gone with its instance, the removal started before that.
+// The broker starts such removals in the background, every minute. If the binding is gone with its instance, the removal started
+// earlier.
 func (s *state) cleanUp(index int) *state {
 	b := s.bindings[index]
 	if len(b.operations) == 0 || b.phase != creating && b.phase != absent {
@@ -407,7 +408,8 @@ func (a answer) want(status int, code ...string) string {
 	return strings.TrimSpace(fmt.Sprintf("want %d %s", status, strings.Join(code, "")))
 }
 
-// unchanged returns the unchanged state, or a reason if the response does not have the status and the error code.
+// unchanged returns the unchanged state and an empty reason, or a reason if the response does not have the status and the error
+// code.
 func (s *state) unchanged(a answer, status int, code ...string) (*state, string) {
 	return s, a.want(status, code...)
 }

@@ -162,7 +162,7 @@ func rowUnbindablePlanIsRejected(r *row) {
 	})
 
 	if planID == "" {
-		return // all plans are bindable
+		return // there is nothing to test, because all plans are bindable
 	}
 
 	other := r.createInstance()

@@ -34,7 +34,7 @@ type plan struct {
 	MaintenanceInfo        *struct{ Version, Description string } `json:"maintenance_info"`
 }
 
-// bindable reports whether instances of the plan can be bound. A value of the plan overrides the value of the offering.
+// bindable reports whether instances of the plan can be bound. The plan's value, if set, overrides the offering's value.
 func (o offering) bindable(plan plan) bool {
 	if plan.Bindable != nil {
 		return *plan.Bindable
@@ -43,8 +43,8 @@ func (o offering) bindable(plan plan) bool {
 	return *o.Bindable
 }
 
-// changeable reports whether instances of the plan can change to another plan. A value of the plan overrides the value of the
-// offering.
+// changeable reports whether instances of the plan can change to another plan. The plan's value, if set, overrides the offering's
+// value.
 func (o offering) changeable(plan plan) bool {
 	if plan.PlanUpdateable != nil {
 		return *plan.PlanUpdateable

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// clientLibraryTests returns the tests that call the broker through the client library of Kubernetes
+// clientLibraryTests returns the tests that call the broker through the Kubernetes client library for service brokers
 // (pmorie/go-open-service-broker-client).
 func clientLibraryTests() map[string]func(*row) {
 	return map[string]func(*row){
@@ -18,7 +18,7 @@ func clientLibraryTests() map[string]func(*row) {
 	}
 }
 
-// TestClientLibrary creates, updates and deletes instances and bindings with the client library of Kubernetes.
+// TestClientLibrary creates, updates and deletes instances and bindings with the Kubernetes client library.
 func TestClientLibrary(t *testing.T) {
 	e := start(t)
 
@@ -27,7 +27,7 @@ func TestClientLibrary(t *testing.T) {
 	}
 }
 
-// library returns a client of the library with the library's default API version.
+// library returns a client from the library that uses the library's default API version.
 func (r *row) library() client.Client {
 	r.Helper()
 

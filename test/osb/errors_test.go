@@ -82,7 +82,7 @@ func rejectedRequests(r *row) []harness.Reply {
 	return all
 }
 
-// Descriptions of errors in the wording of the specification. Client libraries compare the text.
+// Error descriptions in the wording of the specification. Client libraries compare the text.
 const (
 	asyncRequired    = "This service plan requires client support for asynchronous service operations."
 	concurrencyError = "The Service Broker does not support concurrent requests that mutate the same resource."

@@ -47,7 +47,8 @@ func rowFetchReturnsBindingFields(r *row) {
 	}
 }
 
-// rowFetchReturnsNoSecretParameter checks that a fetch does not return the context of the bind. No parameter of a bind is secret.
+// rowFetchReturnsNoSecretParameter checks that a fetch does not return the context from the bind request. A bind request has no
+// secret parameters.
 func rowFetchReturnsNoSecretParameter(r *row) {
 	created := r.createBinding(r.createInstance(), "b", fields{"context": fields{"platform": "x", "email": "marked@example.com", "password": "marked"}})
 	if strings.Contains(created.Raw, "marked") {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// clusterCreation is how long it takes to create or change a cluster. A deletion takes half as long.
+	// clusterCreation is the time that the garden takes to create or change a cluster. A deletion takes half as long.
 	clusterCreation = 100 * time.Millisecond
 	// responseLimit is the maximum time that a response may take on a busy machine. Platforms give up after a minute.
 	responseLimit = 20 * time.Second
@@ -26,7 +26,7 @@ const (
 	identity = "4f8d1c9e-0000-4000-8000-0123456789ab"
 )
 
-// Headers of the protocol.
+// Request headers of the Open Service Broker API.
 const (
 	identityHeader   = "X-Broker-API-Request-Identity"
 	originatorHeader = "X-Broker-API-Originating-Identity"
@@ -108,7 +108,7 @@ func send(endpoint harness.Endpoint, call harness.Call) (harness.Reply, error) {
 	return endpoint.Do(call)
 }
 
-// header returns a header with one value for each name. pairs are alternating names and values.
+// header returns a header with one value for each name. pairs contains alternating names and values.
 func header(pairs ...string) http.Header {
 	set := http.Header{}
 	for i := 0; i < len(pairs); i += 2 {

@@ -132,7 +132,8 @@ func drawObject(t *rapid.T, name string, schema *openapi3.Schema, depth int) map
 	return object
 }
 
-// openFields returns the fields that this broker reads from an object without defined properties, with valid and invalid values.
+// openFields returns the fields that this broker reads from the named object, for which the specification defines no properties. It
+// returns valid and invalid values for each field.
 func openFields(name string) map[string][]any {
 	switch name {
 	case "parameters":

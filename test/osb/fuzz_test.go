@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// methodOf returns the HTTP method for a fuzzed number.
+// methodOf maps a fuzzed number to an HTTP method.
 func methodOf(choice uint8) string {
 	methods := []string{http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodGet}
 
@@ -114,7 +114,7 @@ func FuzzID(f *testing.F) {
 // unsendable reports whether HTTP forbids the character in a request line.
 func unsendable(char rune) bool { return char <= ' ' || char >= 0x7f }
 
-// FuzzHeader sends requests with arbitrary values of headers.
+// FuzzHeader sends requests with arbitrary header values.
 func FuzzHeader(f *testing.F) {
 	target := newTarget(f)
 	order := platform{tenant: "o"}.order()

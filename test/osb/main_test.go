@@ -10,7 +10,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 
-	// The model runs three times by default, because one run takes seconds. -rapid.checks or SOAK_DURATION adds runs.
+	// By default, the model runs only three times, because one run takes seconds. -rapid.checks or SOAK_DURATION adds runs.
 	given := false
 
 	flag.Visit(func(each *flag.Flag) { given = given || each.Name == "rapid.checks" })

@@ -11,7 +11,7 @@ const (
 	platforms = "platforms"
 )
 
-// requirement is a short form of a requirement in the specification, with its test. IDs never change, because issues and
+// requirement is a requirement in the specification, in short form, with its test. IDs never change, because issues and
 // documents refer to them.
 type requirement struct {
 	id, level, text string

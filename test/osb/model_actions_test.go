@@ -25,7 +25,7 @@ func (m *model) drawInstance(t *rapid.T) *modelInstance {
 // drawAsync draws whether the platform accepts an asynchronous operation. Most requests do.
 func drawAsync(t *rapid.T) bool { return rapid.IntRange(0, 4).Draw(t, "async") > 0 }
 
-// compare fetches all instances and bindings and compares the responses with the model.
+// compare fetches all instances and bindings, and compares the responses with the model.
 func (m *model) compare(_ *rapid.T) {
 	for _, instance := range m.instances {
 		got := m.get(harness.InstancePath(instance.id))

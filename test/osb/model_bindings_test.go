@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// bindingIDs returns the binding IDs that the model uses in each instance.
+// bindingIDs returns the binding IDs that the model uses for each instance.
 func bindingIDs() []string { return []string{"one", "two"} }
 
 func drawBinding(t *rapid.T) string { return rapid.SampledFrom(bindingIDs()).Draw(t, "binding") }

@@ -90,7 +90,7 @@ func newModel(t *rapid.T, e *env, counts map[string]int) *model {
 	return m
 }
 
-// block holds all calls that start operations of the Provisioner, so no operation of the broker ends.
+// block holds all calls that start operations in the Provisioner, so that no operation of the broker ends.
 func (m *model) block() {
 	for _, call := range []string{callOrder, callUpgrade, callRemoval} {
 		m.lifts = append(m.lifts, m.hold(call))
@@ -153,7 +153,7 @@ func (m *model) want(reason string, got harness.Reply, status int, code ...strin
 	return m.platform.want(reason, got, status, code...)
 }
 
-// exercised returns the checks that must occur in every run: each action with an effect, and for most actions a repetition.
+// exercised returns the checks that must occur in every run: each action must have an effect, and most actions must be repeated.
 func exercised() []string {
 	return []string{
 		"a new order", "a different order with the same ID", "the same order", "the same order for a ready instance",
@@ -164,16 +164,16 @@ func exercised() []string {
 	}
 }
 
-// roundLimit is how many rounds the test may add until all checks in exercised have occurred. The first rounds almost always
-// suffice.
+// roundLimit is the maximum number of rounds that the test adds until all checks in exercised have occurred. The first rounds almost
+// always suffice.
 const roundLimit = 20
 
 // TestModel sends random requests to a broker on each database and compares every response with a model. It fails unless each
-// kind of request has occurred. SOAK_DURATION sets for how long the test adds rounds.
+// kind of request has occurred. It adds rounds until SOAK_DURATION has passed.
 func TestModel(t *testing.T) {
 	harness.EachDatabase(t, func(t *testing.T, database harness.Database) {
 		e, counts := startOn(t, database), map[string]int{}
-		deadline := time.Now().Add(harness.SoakDuration(t) / 2) // half of the time for each database
+		deadline := time.Now().Add(harness.SoakDuration(t) / 2) // each database gets half of the time
 
 		for round := 1; ; round++ {
 			rapid.Check(t, func(r *rapid.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Routes of the protocol in the OpenAPI description.
+// Routes in the OpenAPI description of the Open Service Broker API.
 const (
 	routeCatalog      = "/v2/catalog"
 	routeInstance     = "/v2/service_instances/{instance_id}"
@@ -27,7 +27,7 @@ var officialDescription []byte
 
 // specification returns the official OpenAPI description with the overlay applied.
 var specification = sync.OnceValues(func() (*openapi3.T, error) {
-	openapi3.SchemaErrorDetailsDisabled = true // otherwise every failure repeats the schema and the value
+	openapi3.SchemaErrorDetailsDisabled = true // otherwise, every failure repeats the schema and the value
 
 	document, err := openapi3.NewLoader().LoadFromData(officialDescription)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// eachSchema calls visit with every schema of the catalog. place names the plan, the resource and the action.
+// eachSchema calls visit with every schema in the catalog. place names the plan, the resource and the action.
 func (r *row) eachSchema(visit func(place string, schema map[string]any)) {
 	r.Helper()
 

@@ -49,7 +49,7 @@ func rowBindResourceForms(r *row) {
 	}
 }
 
-// rowDashboardClientIsComplete checks the dashboard clients of the catalog, which has none today.
+// rowDashboardClientIsComplete checks the dashboard clients in the catalog, which currently has none.
 func rowDashboardClientIsComplete(r *row) {
 	for _, offering := range r.catalog() {
 		for _, name := range []string{"id", "secret", "redirect_uri"} {

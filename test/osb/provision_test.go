@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// maxOperationLength is the maximum length of the field operation in characters, from the specification.
+// maxOperationLength is the maximum length of the `operation` field in characters, from the specification.
 const maxOperationLength = 10_000
 
 func rowProvisionNeedsID(r *row) {

@@ -120,8 +120,8 @@ func rowUnsupportedVersionIsRejected(r *row) {
 	}
 }
 
-// rowVersionsCompareAsNumbers binds with versions before 2.14, which introduced asynchronous binds. Compared as text, 2.9 would
-// be the later version.
+// rowVersionsCompareAsNumbers binds with API versions before 2.14, which introduced asynchronous binds. If versions were compared as
+// text, 2.9 would be later than 2.14.
 func rowVersionsCompareAsNumbers(r *row) {
 	id := r.createInstance()
 
@@ -139,8 +139,8 @@ func rowVersionsCompareAsNumbers(r *row) {
 	}
 }
 
-// rowRequestIdentityIsReturned sends unusual requests. Their responses must contain the request identity, too. platform.do
-// checks the responses of all other rows.
+// rowRequestIdentityIsReturned sends unusual requests, whose responses must also contain the request identity. platform.do checks
+// the responses in all other rows.
 func rowRequestIdentityIsReturned(r *row) {
 	calls := []harness.Call{
 		{Method: http.MethodGet, Path: "/v2/nothing"},

@@ -78,7 +78,8 @@ func rowMalformedUpdateIs400(r *row) {
 	})
 }
 
-// rowUnsupportedChangeIs422 changes the plan of an instance whose plan is fixed, and updates an instance whose creation failed.
+// rowUnsupportedChangeIs422 tries to change the plan of an instance whose plan is fixed, and to update an instance whose creation
+// failed.
 func rowUnsupportedChangeIs422(r *row) {
 	id := r.createInstance(fields{"plan_id": harness.PlanTrial, "parameters": nil})
 

@@ -1,4 +1,5 @@
-// Package promql evaluates queries and rules with the engine of Prometheus, on samples in memory. Tests use it for alerts and dashboards.
+// Package promql evaluates queries and rules with the Prometheus engine, on samples in memory. Tests use it for alerts and
+// dashboards.
 package promql
 
 import (
@@ -21,12 +22,12 @@ import (
 )
 
 const (
-	// maxSamples and timeout limit a query, as in Prometheus.
+	// maxSamples and timeout limit each query, as in Prometheus.
 	maxSamples = 10_000_000
 	timeout    = time.Minute
 )
 
-// sample implements chunks.Sample for a float.
+// sample is a float sample. It implements chunks.Sample. at is in Unix milliseconds.
 type sample struct {
 	at    int64
 	value float64
@@ -39,13 +40,14 @@ func (s sample) FH() *histogram.FloatHistogram { return nil }
 func (s sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
 func (s sample) Copy() chunks.Sample           { return s }
 
-// series are the samples of one series, oldest first.
+// series is one time series. Its samples are sorted, oldest first.
 type series struct {
 	labels  labels.Labels
 	samples []chunks.Sample
 }
 
-// Samples are series in memory. Add their samples in the order of their times. Samples implements storage.Queryable.
+// Samples holds time series in memory. Samples of one series must be added in chronological order. Samples implements
+// storage.Queryable.
 type Samples struct {
 	series map[uint64]*series
 	engine *promql.Engine
@@ -59,7 +61,7 @@ func New() *Samples {
 	})}
 }
 
-// Add adds a sample to the series with the labels, which include the name.
+// Add adds a sample to the series with the given labels, which include the metric name.
 func (s *Samples) Add(at time.Time, name labels.Labels, value float64) {
 	hash := name.Hash()
 	if s.series[hash] == nil {
@@ -69,7 +71,7 @@ func (s *Samples) Add(at time.Time, name labels.Labels, value float64) {
 	s.series[hash].samples = append(s.series[hash].samples, sample{at.UnixMilli(), value})
 }
 
-// Scrape adds the metrics of a service in the text format, with the labels job and instance.
+// Scrape adds the metrics in text, which has the Prometheus text format. Each metric gets the labels job and instance.
 func (s *Samples) Scrape(at time.Time, text []byte, job, instance string) error {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 
@@ -97,7 +99,7 @@ func (s *Samples) Scrape(at time.Time, text []byte, job, instance string) error 
 	return nil
 }
 
-// Query returns the result of a query at a moment: a vector, or a scalar as a vector without labels.
+// Query returns the result of a query at the given time. A scalar result is returned as a vector with one sample without labels.
 func (s *Samples) Query(ctx context.Context, expression string, at time.Time) (promql.Vector, error) {
 	query, err := s.engine.NewInstantQuery(ctx, s, nil, expression, at)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 )
 
-// Rules are recording and alerting rules, evaluated as Prometheus does: the rules of a group in order, and an alert fires when its expression
-// has returned a series at every evaluation for the duration of its "for".
+// Rules holds recording and alerting rules and evaluates them as Prometheus does: the rules of a group run in order, and an alert
+// fires once its expression has returned the series at every evaluation for the alert's "for" duration.
 type Rules struct {
 	Samples *Samples
 
 	groups []rulefmt.RuleGroup
-	// pending is the time since when an alert has been active, by its name and labels.
+	// pending contains the time since which an alert has been active, by the alert's name and labels.
 	pending map[string]time.Time
 }
 
-// Load parses and validates a file of rules, including the templates of its annotations.
+// Load parses and validates the content of a rule file, including the templates in its annotations.
 func Load(content []byte, samples *Samples) (*Rules, error) {
 	parsed, problems := rulefmt.Parse(content, false, model.UTF8Validation)
 	if len(problems) > 0 {
@@ -32,7 +32,7 @@ func Load(content []byte, samples *Samples) (*Rules, error) {
 	return &Rules{Samples: samples, groups: parsed.Groups, pending: map[string]time.Time{}}, nil
 }
 
-// All returns all rules in their order.
+// All returns the rules of all groups, in the order of the file.
 func (r *Rules) All() []rulefmt.Rule {
 	var all []rulefmt.Rule
 	for _, group := range r.groups {
@@ -42,7 +42,7 @@ func (r *Rules) All() []rulefmt.Rule {
 	return all
 }
 
-// Evaluate evaluates the rules of one group at a moment, and returns the names of the firing alerts.
+// Evaluate evaluates the rules of one group at the given time, and returns the names of the firing alerts.
 func (r *Rules) Evaluate(ctx context.Context, group string, at time.Time) ([]string, error) {
 	var firing []string
 

@@ -1,9 +1,9 @@
-// Package tutorials follows the tutorials on steps in docs/tutorials: it applies their listings to an overlay of the source tree, runs the
-// tests that the listings contain and the other tests of their packages, builds a sandbox with the new steps, and checks that each step
-// appears in the description of its process and in the timeline of an operation.
+// Package tutorials follows the tutorials in docs/tutorials that add steps: it applies their listings to an overlay of the source
+// tree, runs the tests that the listings contain and the other tests of the changed packages, builds a sandbox with the new steps,
+// and checks that each step appears in the description of its process and in the timeline of an operation.
 //
-// A listing is a code block. The last path in backticks before the block names its file: a block of Go is a new file, and a diff is a
-// change. A diff has no line numbers. Its context and its removed lines must occur exactly once in the file, so use few lines of context
-// that are unlikely to change. Lines with @@ separate the changes of a block. Diffs of docs/operator/processes.md are not applied, but
-// compared with the processes of the sandbox.
+// A listing is a code block. The last path in backticks before the block names its file. A Go block is a new file; a diff changes an
+// existing one. A diff has no line numbers. Its context and its removed lines must occur exactly once in the file, so use few
+// context lines that are unlikely to change. Lines with @@ separate the hunks of a diff. Diffs of docs/operator/processes.md are
+// not applied, but compared with the processes of the sandbox.
 package tutorials

@@ -13,10 +13,10 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// processesPage is the generated page that lists the steps.
+// processesPage is the path of the generated page that lists the steps of all processes.
 const processesPage = "docs/operator/processes.md"
 
-// tutorial is a page with the listings of a new step.
+// tutorial is a page with the listings for a new step.
 type tutorial struct {
 	// kind is the kind of the operation that runs the step.
 	kind, page string
@@ -38,7 +38,7 @@ var (
 	path  = regexp.MustCompile("`([\\w.-]+(?:/[\\w.-]+)+\\.(?:go|md))`")
 )
 
-// listings returns the code blocks of a page in Go, and its diffs.
+// listings returns the Go code blocks and the diffs of a page.
 func listings(page string) ([]listing, error) {
 	var (
 		found          []listing
@@ -79,10 +79,10 @@ func listings(page string) ([]listing, error) {
 	return found, nil
 }
 
-// files are the contents of changed files, by their paths relative to the root of the repository.
+// files contains the contents of changed files, by their paths relative to the root of the repository.
 type files map[string]string
 
-// apply applies the listings of a tutorial. Go code must be formatted afterwards.
+// apply applies the listings of a tutorial. It fails the test if the resulting Go code is not formatted.
 func (f files) apply(t *testing.T, tutorial tutorial) {
 	t.Helper()
 
@@ -114,7 +114,7 @@ func (f files) apply(t *testing.T, tutorial tutorial) {
 	}
 }
 
-// applied returns the content of the file after the listing.
+// applied returns the content of the file after the listing has been applied.
 func (l listing) applied(before string, present bool) (string, error) {
 	if l.created {
 		if present {
@@ -146,7 +146,7 @@ func (l listing) applied(before string, present bool) (string, error) {
 			}
 		}
 
-		// Both texts start and end at line breaks.
+		// Match only whole lines: both texts start and end at line breaks.
 		found := strings.Count("\n"+before, "\n"+old.String())
 		if old.Len() == 0 || found != 1 {
 			return "", fmt.Errorf("the file has these lines %d times instead of once:\n%s", found, old.String())
@@ -188,7 +188,7 @@ func (t tutorial) tests() []string {
 	return names
 }
 
-// rows returns the cells of the rows that the tutorial shows of the page on processes.
+// rows returns the cells of the rows from processesPage that the tutorial shows.
 func (t tutorial) rows() [][]string {
 	var rows [][]string
 
@@ -210,7 +210,7 @@ func (t tutorial) rows() [][]string {
 	return rows
 }
 
-// TestApply checks that a listing that no longer fits is an error.
+// TestApply checks that applying a listing that no longer matches its file returns an error.
 func TestApply(t *testing.T) {
 	const before = "a\nb\nc\nb\n"
 

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// kinds are the kinds of the operations that run the steps, by the paths of the pages in docs/tutorials.
+// kinds returns the kinds of the operations that run the tutorials' steps, by the paths of the pages in docs/tutorials.
 func kinds() map[string]string {
 	return map[string]string{
 		"custom-step.md": "provision", "steps/deprovisioning.md": "deprovision", "steps/update.md": "update",
@@ -27,7 +27,7 @@ func kinds() map[string]string {
 	}
 }
 
-// read returns the tutorials. Every process of an instance has one.
+// read reads the tutorials. It fails the test unless every process of an instance has one.
 func read(t *testing.T) []tutorial {
 	t.Helper()
 
@@ -62,7 +62,7 @@ func read(t *testing.T) []tutorial {
 	return tutorials
 }
 
-// TestTutorials applies each tutorial alone, and then builds and runs all of them together, which takes a fifth of the time.
+// TestTutorials applies each tutorial on its own, but builds and runs all of them together, which takes a fifth of the time.
 func TestTutorials(t *testing.T) {
 	tutorials, changed := read(t), files{}
 
@@ -83,7 +83,8 @@ func TestTutorials(t *testing.T) {
 	})
 }
 
-// overlay writes the files to a temporary folder and returns the path of the file for -overlay that replaces those of the source tree.
+// overlay writes the files to a temporary folder, and returns the path of a JSON file for `go build -overlay` with which they
+// replace files in the source tree.
 func (f files) overlay(t *testing.T) string {
 	t.Helper()
 
@@ -116,7 +117,7 @@ func (f files) overlay(t *testing.T) string {
 	return overlay
 }
 
-// goTool runs a command of go in the root of the repository and returns its output.
+// goTool runs the go command in the root of the repository and returns its output.
 func goTool(t *testing.T, arguments ...string) string {
 	t.Helper()
 
@@ -131,7 +132,8 @@ func goTool(t *testing.T, arguments ...string) string {
 	return string(output)
 }
 
-// runTests runs the tests of the processes, which include those of the listings, and compiles the other tests that the listings change.
+// runTests runs the tests of the processes, which include the tests in the listings, and compiles the other tests that the
+// listings change.
 func runTests(t *testing.T, overlay string, changed files, tutorials []tutorial) {
 	t.Helper()
 
@@ -159,7 +161,7 @@ func runTests(t *testing.T, overlay string, changed files, tutorials []tutorial)
 	goTool(t, append([]string{"vet", "-overlay", overlay}, slices.Compact(others)...)...)
 }
 
-// runSteps runs the operations of an instance on a sandbox with the new steps.
+// runSteps runs an instance's operations on a sandbox with the new steps.
 func runSteps(t *testing.T, overlay string, tutorials []tutorial) {
 	t.Helper()
 
@@ -188,7 +190,7 @@ func runSteps(t *testing.T, overlay string, tutorials []tutorial) {
 	}
 }
 
-// cells returns the row of a step on the page on processes.
+// cells returns the cells of a step's row in processesPage.
 func cells(step operatorapi.ProcessStep) []string {
 	limit, skip := step.Limit, ""
 	if step.Optional {
@@ -202,7 +204,7 @@ func cells(step operatorapi.ProcessStep) []string {
 	return []string{step.Stage, step.Step, step.System, step.Condition, step.Retry, limit, skip, step.Creates}
 }
 
-// startSandbox starts the program, whose clusters are ready after a tenth of a second, until the test ends.
+// startSandbox runs the sandbox at the path in program until the test ends. Its clusters are ready after a tenth of a second.
 func startSandbox(t *testing.T, program string) harness.Client {
 	t.Helper()
 
@@ -249,7 +251,7 @@ func runOperations(client harness.Client) map[string]string {
 	return operations
 }
 
-// decoded returns the response of the operator API to a GET.
+// decoded sends a GET request to the operator API and returns the decoded response.
 func decoded[T any](client harness.Client, path string) (value T) {
 	client.Helper()
 

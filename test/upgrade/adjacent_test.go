@@ -7,7 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// Requests of the tests for an instance of plan AWS.
+// Parameters in the tests' requests for an instance of plan AWS.
 const (
 	machineType   = "m5.xlarge"
 	autoScalerMax = 7
@@ -17,8 +17,9 @@ func updateOfMachines() map[string]any {
 	return map[string]any{"parameters": map[string]any{"machineType": machineType, "autoScalerMax": autoScalerMax}}
 }
 
-// TestAdjacentVersions runs a broker and a Provisioner of both versions side by side, as during a rolling restart. Each request on
-// an instance goes to the broker of one version and each poll to the other. The Provisioners get the calls of both brokers in turn.
+// TestAdjacentVersions runs a broker and a Provisioner of each version side by side, as during a rolling restart. Each request for
+// an instance goes to the broker of one version, and each poll goes to the other. The Provisioners receive the brokers' calls in
+// turn.
 func TestAdjacentVersions(t *testing.T) {
 	for _, first := range versions() {
 		t.Run(string(first)+" version migrates first", func(t *testing.T) {
@@ -87,7 +88,7 @@ func wantGone(c harness.Client, id string) {
 	c.Send(http.MethodGet, harness.InstancePath(id), nil, http.StatusNotFound)
 }
 
-// wantParameter checks a parameter of an instance, as the broker returns it.
+// wantParameter checks the value of an instance parameter that the broker returns.
 func wantParameter(c harness.Client, id, name string, want any) {
 	c.Helper()
 
@@ -96,7 +97,7 @@ func wantParameter(c harness.Client, id, name string, want any) {
 	}
 }
 
-// bind orders a binding to an instance of plan AWS.
+// bind orders a binding for an instance of plan AWS.
 func bind(c harness.Client, id, binding string) {
 	c.Helper()
 	c.Send(http.MethodPut, harness.BindingPath(id, binding)+harness.Incomplete,

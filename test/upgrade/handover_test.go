@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// Suffixes of the IDs of instances. They say how far the operations are when their version stops.
+// Suffixes of instance IDs. They say how far the instances' operations have progressed when the version that runs them stops.
 const (
 	// inGardener is for operations that wait for Gardener.
 	inGardener = "-in-gardener"
@@ -75,7 +75,7 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// prepareOrders creates the instances that the orders of the function order change or delete.
+// prepareOrders creates the instances that the function order changes or deletes.
 func prepareOrders(c harness.Client, suffixes []string) {
 	c.Helper()
 
@@ -146,7 +146,7 @@ func wantOrdersEnded(c harness.Client, suffix string) {
 	wantGone(c, "deleted"+suffix)
 }
 
-// waitForWorkOnShoots waits until Gardener creates or changes that many clusters.
+// waitForWorkOnShoots waits until Gardener is creating or changing the wanted number of clusters.
 func (r *replicas) waitForWorkOnShoots(want int) {
 	r.Helper()
 	harness.Until(r, "Gardener to work on the Shoots", func() bool {

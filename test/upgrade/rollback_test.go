@@ -18,8 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// unlabeled is the ID of an instance and of its tenant, which cannot be the value of a label. Version 0.1.0 does not support such
-// tenants.
+// unlabeled is the ID of an instance and of its tenant. It is not a valid label value. Version 0.1.0 does not support such tenants.
 const unlabeled = "-"
 
 // TestRollback upgrades the stored databases: the current version creates and changes instances. Then the previous version starts
@@ -89,7 +88,7 @@ func TestRollback(t *testing.T) {
 		wantGone(c, id)
 	}
 
-	// docs/operator/upgrade.md documents this limit.
+	// docs/operator/upgrade.md documents that the previous version cannot delete this instance.
 	c.Delete(unlabeled, harness.PlanAWS)
 	c.WantFailed(unlabeled, "cannot be used as a label")
 
@@ -104,8 +103,8 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// storedDatabase restores the stored PostgreSQL database of a service. It shifts all stored times as if the service had stopped
-// just now, so that operations and bindings have not expired.
+// storedDatabase restores the stored PostgreSQL database of a service. It shifts all stored times as if the service had only just
+// stopped, so that operations and bindings have not expired.
 func storedDatabase(t *testing.T, service string) (replica.Database, *storage.DB) {
 	t.Helper()
 

@@ -18,14 +18,15 @@ const (
 	provisioner = "provisioner"
 )
 
-// replicas are brokers and Provisioners of both versions, as processes on the same databases and the same fake garden.
+// replicas contains brokers and Provisioners of both versions, which run as processes with the same databases and the same fake
+// garden.
 type replicas struct {
 	*testing.T
 
 	garden     *fakegarden.Memory
 	kubeconfig string
 	databases  map[string]replica.Database
-	// toProvisioner distributes the calls of the brokers among the running Provisioners.
+	// toProvisioner distributes the brokers' calls among the running Provisioners.
 	toProvisioner *harness.FaultProxy
 
 	mutex   sync.Mutex
@@ -40,7 +41,7 @@ type replicaProcess struct {
 	address string
 }
 
-// newReplicas prepares the databases and the garden. It starts no service.
+// newReplicas prepares the databases and the garden. It does not start any service.
 func newReplicas(t *testing.T, brokerDatabase, provisionerDatabase replica.Database) *replicas {
 	t.Helper()
 
@@ -127,14 +128,14 @@ func (r *replicas) stop(v version) {
 	}
 }
 
-// broker returns a client of the broker of a version.
+// broker returns a client for the broker of the given version.
 func (r *replicas) broker(v version) harness.Client {
 	return harness.Client{TB: r.T, Endpoint: harness.Endpoint{
 		URL: "http://" + r.running[broker][v].address, User: harness.User, Password: harness.Password,
 	}}
 }
 
-// isReady reports whether the status endpoint of a service says that the service is ready.
+// isReady reports whether the service with the given status address reports that it is ready.
 func isReady(ctx context.Context, status string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

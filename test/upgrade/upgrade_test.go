@@ -1,6 +1,6 @@
 // Package upgrade_test checks the promises of docs/operator/upgrade.md. With the current stores, it reads every row of databases that the
 // previous version of the services wrote; testdata/README.md describes how the databases were written. It also builds the programs of the
-// previous version from the history, and runs them next to the current programs and after them.
+// previous version from the Git history, and runs them beside the current programs and after them.
 package upgrade_test
 
 import (
@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// storedKeys returns the text of the secret keys of the stored databases of a driver.
+// storedKeys returns the secret keys of the stored databases for the given driver.
 func storedKeys(t *testing.T, driver string) secret.String {
 	t.Helper()
 
@@ -42,8 +42,7 @@ func storedKeys(t *testing.T, driver string) secret.String {
 	return secret.String(key)
 }
 
-// restore executes a dump of the stored PostgreSQL database of a service in an empty database. It executes the result of edit
-// instead of the dump itself.
+// restore restores a dump of a service's stored PostgreSQL database to an empty database. It calls edit to change the dump first.
 func restore(t *testing.T, service string, edit func(dump string) string) (storage.Config, *storage.DB) {
 	t.Helper()
 

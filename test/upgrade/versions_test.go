@@ -39,7 +39,7 @@ func (v version) other() version {
 	return previous
 }
 
-// program returns the path of a program of the version, and builds the program if necessary.
+// program returns the path of the version's binary of a program, which it builds if necessary.
 func (v version) program(t *testing.T, command string) string {
 	t.Helper()
 
@@ -55,7 +55,7 @@ func (v version) program(t *testing.T, command string) string {
 	return filepath.Join(folder, command)
 }
 
-// previousPrograms builds the programs of previousVersion once per test run, and returns their folder. Later test runs use the
+// previousPrograms builds the programs of previousVersion, and returns their folder. Later calls and test runs use the same
 // folder, because a commit does not change.
 var previousPrograms = sync.OnceValues(func() (string, error) {
 	folder, err := filepath.Abs(filepath.Join(harness.Root, ".bin", "previous-"+previousCommit))

@@ -1,8 +1,8 @@
 // Package assets embeds the style sheet, the scripts and the icon of the console. Nothing is loaded from elsewhere, so the console works
 // without access to other networks.
 //
-// The folder vendor contains htmx and its extension for server-sent events, as npm publishes them. `make console-assets` updates them to the
-// versions in the Makefile.
+// The vendor folder contains htmx and its extension for server-sent events, as npm publishes them. `make console-assets` updates
+// them to the versions in the Makefile.
 package assets
 
 import (
@@ -55,7 +55,7 @@ var paths = sync.OnceValue(func() map[string]string { //nolint:gochecknoglobals 
 	return found
 })
 
-// Handler returns a handler of the paths that Path returns. It responds with 404 to all others, including paths with an outdated
+// Handler returns a handler for the paths that Path returns. It responds with 404 to all others, including paths with an outdated
 // hash.
 func Handler() http.Handler {
 	contents := map[string][]byte{}

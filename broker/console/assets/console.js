@@ -149,7 +149,7 @@
     if (row && !event.target.closest("a, button, summary, input") && String(window.getSelection()) === "") window.location.href = row.dataset.href;
   });
 
-  // Refreshes have a header, by which the server recognizes them. Filters lose their empty fields, so that URLs stay short.
+  // Refreshes carry a header, by which the server recognizes them. Empty fields of filters are removed, so that URLs stay short.
   document.addEventListener("htmx:configRequest", function (event) {
     if (isRefresh(event)) event.detail.headers["X-Console-Live"] = "1";
     if (!event.detail.elt.closest("form.filters")) return;
@@ -181,7 +181,7 @@
     return selection !== null && !selection.isCollapsed && document.querySelector("[data-live]")?.contains(selection.anchorNode) === true;
   }
 
-  // isRefresh reports whether the page has sent the request of an event of htmx by itself.
+  // isRefresh reports whether an htmx event belongs to an automatic refresh.
   function isRefresh(event) {
     const sender = (event.detail.requestConfig || event.detail).elt;
     return sender instanceof Element && sender.matches("[data-live]");
@@ -257,8 +257,8 @@
     refreshTimes();
     restore();
   });
-  // A change may arrive during a refresh. htmx would send its request from the element that the refresh replaces, and thus never sends it. Refresh
-  // again afterwards.
+  // A change may arrive during a refresh. htmx would send the request from the element that the refresh replaces, so it would
+  // never be sent. Refresh again afterwards.
   let again = false;
   document.addEventListener("sse:change", function (event) {
     if (event.target.classList.contains("htmx-request")) again = true;

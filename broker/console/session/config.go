@@ -17,9 +17,9 @@ type Config struct {
 	OIDCClientSecret secret.String `env:"OIDC_CLIENT_SECRET" help:"secret of the client; empty for a public client"`
 	OIDCScopes       []string      `env:"OIDC_SCOPES"        help:"scopes that the console requests at the issuer, comma-separated; openid is required"`
 
-	BundlesKubeconfigPath string `env:"BUNDLES_KUBECONFIG_PATH" help:"kubeconfig of the API server of the bundle provisioner, whose Bundles the console shows; its user needs the verbs get and list for bundles and bundledeployments; read at each request; empty for no page"`
+	BundlesKubeconfigPath string `env:"BUNDLES_KUBECONFIG_PATH" help:"kubeconfig for the bundle provisioner's API server, whose Bundles the console shows; its user needs the verbs get and list for bundles and bundledeployments; the file is read at each request. If empty, the console has no Bundles page"`
 
-	IdleTimeout time.Duration `env:"IDLE_TIMEOUT"     help:"time without a request of the user after which a session ends; live updates of a page do not count"`
+	IdleTimeout time.Duration `env:"IDLE_TIMEOUT"     help:"time without requests from the user after which a session ends; live updates of a page do not count"`
 	Lifetime    time.Duration `env:"SESSION_LIFETIME" help:"maximum duration of a session, after which the user logs in again"`
 
 	TenantNameClaim    string `env:"TENANT_NAME_CLAIM"    help:"claim of the ID token that is compared with the administrators of an instance, such as email; if empty, the claim of APP_AUTH_OIDC_NAME_CLAIM. Administrators of an instance see it"`
@@ -33,8 +33,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// Check returns an error that names the variables of all invalid settings. publicURL is the value of APP_PUBLIC_URL, and issuer that of
-// APP_AUTH_OIDC_ISSUER_URL.
+// Check returns an error that names the variables of all invalid settings. publicURL is the value of APP_PUBLIC_URL, and issuer
+// is the value of APP_AUTH_OIDC_ISSUER_URL.
 func (c Config) Check(publicURL, issuer string) error {
 	var errs []error
 

@@ -16,13 +16,13 @@ const maxCookie = 3800
 
 // cookie is a kind of cookie with an encrypted value.
 type cookie struct {
-	// name is the name without the prefix __Host-. The encryption includes the name, so a cookie of one kind cannot be used as
+	// name is the name without the __Host- prefix. The encryption includes the name, so a cookie of one kind cannot be used as
 	// another.
 	name string
 	keys *secret.Keyring
 }
 
-// nameFor returns the name of the cookie. Over TLS it has the prefix __Host-, so browsers accept the cookie only from this host,
+// nameFor returns the name of the cookie. Over TLS it has the __Host- prefix, so browsers accept the cookie only from this host,
 // and neither from a subdomain nor over plain HTTP.
 func (c cookie) nameFor(secure bool) string {
 	if secure {
@@ -44,7 +44,7 @@ func (c cookie) set(w http.ResponseWriter, secure bool, value any, lifetime time
 
 	text := url.QueryEscape(key) + ":" + sealed
 	if len(text) > maxCookie {
-		return fmt.Errorf("the cookie %s would have %d bytes, and browsers accept %d", c.name, len(text), maxCookie)
+		return fmt.Errorf("the %s cookie would have %d bytes, but the limit is %d", c.name, len(text), maxCookie)
 	}
 
 	c.write(w, secure, text, int(lifetime/time.Second))

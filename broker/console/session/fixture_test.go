@@ -133,7 +133,7 @@ type reply struct {
 	Body   string
 }
 
-// send sends a request with the headers, which are pairs of name and value.
+// send sends a request. headers alternates between names and values.
 func (b browser) send(method, address string, form url.Values, headers ...string) reply {
 	b.Helper()
 
@@ -308,7 +308,7 @@ func (f *fixture) actions() []string {
 	return texts
 }
 
-// keys returns a key ring with the keys, the first of which seals.
+// keys returns a key ring with the given keys. The first one encrypts.
 func (f *fixture) keys(keys ...secret.String) *secret.Keyring {
 	f.Helper()
 

@@ -28,21 +28,22 @@ const (
 )
 
 const (
-	// maxBody is the maximum size of a request body in bytes, and requestLimit the maximum duration of a request other than a stream.
+	// maxBody is the maximum size of a request body in bytes. requestLimit is the maximum duration of a request other than a stream.
 	maxBody      = 64 << 10
 	requestLimit = 40 * time.Second
-	// loginRate limits how often per second an address may start or end a login at the issuer. loginBurst is the size of a burst.
+	// loginRate is the number of times per second that an address may start or end a login at the issuer. loginBurst is the number
+	// of times that it may do so at once.
 	loginRate, loginBurst = 5, 50
 )
 
-const textNoOrigin = "The request has neither the header Origin nor Sec-Fetch-Site. Use a current browser."
+const textNoOrigin = "The request has neither an Origin nor a Sec-Fetch-Site header. Use a current browser."
 
 // Options are the dependencies of the sessions. All fields are required, except Metrics.
 type Options struct {
 	Config Config
 	// Keys seal the cookies.
 	Keys *secret.Keyring
-	// Access provides the users with passwords, the issuer, and the checks of origin, host and rate.
+	// Access contains the users that log in with passwords, the OIDC issuer, and the checks of origin, host and rate.
 	Access *auth.Access
 	// NameClaim is the claim with the name of a user, as for the operator API.
 	NameClaim string
@@ -88,9 +89,9 @@ func (s *Sessions) secure(r *http.Request) bool {
 	return r.TLS != nil || strings.HasPrefix(s.PublicURL, "https://")
 }
 
-// Handler returns the handler for all paths of the console. Clients with the role viewer get the pages of console, other users of the
-// issuer get the pages of tenant, and other clients that are logged in get 403. All others get the login page. Both handlers get the
-// full path, and serve their own 404 pages.
+// Handler returns the handler for all paths of the console. Clients with the viewer role are served by console, and other users
+// of the OIDC issuer by tenant. Other clients that are logged in get 403, and all others get the login page. Both handlers get
+// the full path and serve their own 404 pages.
 func (s *Sessions) Handler(console, tenant http.Handler) http.Handler {
 	authorizer := s.Access.Authorizer
 	external := func(serve http.HandlerFunc) http.Handler { return authorizer.PerAddress(s.limit)(serve) }
@@ -130,7 +131,7 @@ func (s *Sessions) Handler(console, tenant http.Handler) http.Handler {
 	)
 }
 
-// pages returns the handler of the pages, which identifies the client and passes the request to console or to tenant.
+// pages returns a handler that identifies the client and passes the request to console or to tenant.
 func (s *Sessions) pages(console, tenant http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		identity, session, found := s.client(w, r)
@@ -171,8 +172,9 @@ func (s *Sessions) askForLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 // requireOrigin is a middleware that rejects changes of unknown origin. Current browsers send Origin or Sec-Fetch-Site with each
-// change, and the Authorizer has compared them with the origin of the service. The Authorizer accepts requests without both headers,
-// because programs send such requests. Here, only browsers send changes, so requireOrigin rejects them.
+// change, and the Authorizer has compared them with the origin of the service. The Authorizer accepts requests without both
+// headers, because API clients send such requests. Only browsers send changes to the console, so requireOrigin rejects changes
+// without both headers.
 func requireOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead

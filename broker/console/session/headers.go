@@ -12,8 +12,8 @@ import (
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// headers is a middleware that sets the headers that restrict what browsers do with the response. Browsers and proxies must not
-// store pages, because pages may contain data of tenants. Assets set their own Cache-Control.
+// headers is middleware that sets the security headers of responses. Browsers and proxies must not store pages, because pages may
+// contain data of tenants. Assets set their own Cache-Control.
 func headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

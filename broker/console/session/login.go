@@ -17,10 +17,10 @@ import (
 
 // Texts for users.
 const (
-	textNoRole      = "Your user has no role for the console. It needs the role viewer."
+	textNoRole      = "Your user needs the viewer role to use the console."
 	textEnded       = "The session has ended. Log in again."
-	textUnavailable = "The login does not work at the moment. Try again later."
-	textTooLarge    = "Your user has too many groups or accounts for a session. Ask an operator to have the issuer send fewer."
+	textUnavailable = "Logging in is not possible at the moment. Try again later."
+	textTooLarge    = "Your user has too many groups or accounts for a session. Ask an operator to configure the issuer to send fewer."
 )
 
 func withSession(ctx context.Context, session Session) context.Context {
@@ -90,7 +90,7 @@ func (s *Sessions) start(w http.ResponseWriter, r *http.Request, identity auth.I
 	}
 
 	if err := s.begin(w, r, session); err != nil {
-		s.Log.WithError(err).WithField(logging.User, identity.Name).Warn("a login at the console needs too large a cookie")
+		s.Log.WithError(err).WithField(logging.User, identity.Name).Warn("a console login was rejected because its session cookie would be too large")
 		s.page(w, r, http.StatusForbidden, loginPage{Problem: textTooLarge, Return: page})
 
 		return
@@ -106,7 +106,7 @@ func (s *Sessions) start(w http.ResponseWriter, r *http.Request, identity auth.I
 	http.Redirect(w, r, page, http.StatusSeeOther) //nolint:gosec // returnTo allows pages of the console only
 }
 
-// unavailable responds that logins are not possible at the moment, and logs the cause.
+// unavailable responds with 503 and a text that asks the user to try again later, and logs the cause.
 func (s *Sessions) unavailable(w http.ResponseWriter, r *http.Request, page string, cause error) {
 	s.Log.WithError(cause).Warn("a login at the console failed")
 	w.Header().Set("Retry-After", "5")

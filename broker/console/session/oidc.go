@@ -29,25 +29,26 @@ const (
 // Texts for users.
 const (
 	textLoginOver    = "This login has expired or was started in another window. Start again."
-	textIssuerDenied = "The issuer has not confirmed the login."
+	textIssuerDenied = "The issuer did not confirm the login."
 )
 
-// pending is the content of the cookie of a login at the issuer.
+// pending is the content of the cookie for a login in progress at the issuer.
 type pending struct {
-	// State ties the response of the issuer to this browser, and Nonce ties the token to this login. Verifier is the secret of PKCE.
+	// State ties the response of the issuer to this browser, and Nonce ties the token to this login. Verifier is the PKCE code
+	// verifier.
 	State, Nonce, Verifier string
 	Return                 string
 	Begun                  time.Time
 }
 
-// issuer exchanges codes for tokens at the endpoints that the issuer publishes.
+// issuer is the OAuth client for the OIDC issuer. It caches the endpoints that the issuer publishes.
 type issuer struct {
 	tokens *auth.Tokens
 	config oauth2.Config
 	clock  clock.PassiveClock
 
 	mutex sync.Mutex
-	// endpoint and failed are the result of the last attempt to read the endpoints, and read is its time.
+	// endpoint and failed are the result of the last attempt to read the endpoints, and read is the time of that attempt.
 	endpoint oauth2.Endpoint
 	failed   error
 	read     time.Time
@@ -94,7 +95,7 @@ func (s *Sessions) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	page := returnTo(r.URL.Query().Get("return"))
 
 	if s.issuer == nil {
-		s.page(w, r, http.StatusNotFound, loginPage{Problem: "This broker has no single sign-on.", Return: page})
+		s.page(w, r, http.StatusNotFound, loginPage{Problem: "Single sign-on is not configured for this broker.", Return: page})
 
 		return
 	}
@@ -169,7 +170,8 @@ func same(one, other string) bool {
 }
 
 // exchange returns the user that the issuer has identified by the code. The error is an *auth.Rejection if the issuer rejects the
-// code, or if the token is missing, invalid or not for this login. Any other error means that the issuer does not work.
+// code, or if the token is missing, invalid or not for this login. Any other error means that the issuer could not complete the
+// exchange.
 func (s *Sessions) exchange(ctx context.Context, code string, login pending) (auth.Identity, error) {
 	config, err := s.issuer.configuration(ctx)
 	if err != nil {
@@ -178,7 +180,7 @@ func (s *Sessions) exchange(ctx context.Context, code string, login pending) (au
 
 	received, err := config.Exchange(s.issuer.tokens.ClientContext(ctx), code, oauth2.VerifierOption(login.Verifier))
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil && refused.Response.StatusCode < http.StatusInternalServerError {
-		return auth.Identity{}, &auth.Rejection{Why: "The issuer rejects the code."}
+		return auth.Identity{}, &auth.Rejection{Why: "The issuer rejected the code."}
 	}
 
 	if err != nil {

@@ -33,7 +33,7 @@ func returnTo(address string) string {
 	}
 }
 
-// loginFor returns the URL of a login that then opens the page of the request.
+// loginFor returns the URL of the login page. After the login, the browser opens the requested page.
 func loginFor(r *http.Request) string {
 	page := returnTo(r.URL.RequestURI())
 	if page == Home {

@@ -12,14 +12,14 @@ import (
 
 // Tenant determines which instances a user without a role sees.
 type Tenant struct {
-	// Name is compared with the administrators of an instance. It is empty if the token has no such claim, or an unverified email
-	// address.
+	// Name is compared with the administrators of an instance. It is empty if the token does not contain the configured claim, or if
+	// the claim is an unverified email address.
 	Name string `json:"n,omitempty"`
 	// Accounts are the global accounts of the user.
 	Accounts []string `json:"a,omitempty"`
 }
 
-// Owns reports whether the user may see an instance that has the account and the administrators.
+// Owns reports whether the user may see an instance with the given account and administrators.
 func (t Tenant) Owns(account string, administrators []string) bool {
 	return t.Name != "" && slices.Contains(administrators, t.Name) || account != "" && slices.Contains(t.Accounts, account)
 }
@@ -31,20 +31,20 @@ type Session struct {
 	// Expires is when the session ends if the user sends no more requests. It is zero if the client needs no login. Long
 	// responses must end by then.
 	Expires time.Time
-	// CanLogOut reports whether the client has a session of a login, which it can end.
+	// CanLogOut reports whether the client has logged in, and can therefore log out.
 	CanLogOut bool
 }
 
 type sessionKey struct{}
 
-// FromContext returns the session of the request.
+// FromContext returns the session of the request, or a zero Session if there is none.
 func FromContext(ctx context.Context) Session {
 	session, _ := ctx.Value(sessionKey{}).(Session)
 
 	return session
 }
 
-// stored is the content of the cookie.
+// stored is the content of the session cookie.
 type stored struct {
 	ID    string     `json:"i"`
 	Name  string     `json:"u"`
@@ -54,7 +54,7 @@ type stored struct {
 	// Claims are the claims of the token that grant roles.
 	Claims map[string][]string `json:"c,omitempty"`
 	Tenant Tenant              `json:"t,omitzero"`
-	// Begun is when the user logged in, and Seen when the cookie was last renewed.
+	// Begun is when the user logged in. Seen is when the cookie was last renewed.
 	Begun time.Time `json:"b"`
 	Seen  time.Time `json:"s"`
 }
@@ -101,7 +101,8 @@ func (s *Sessions) client(w http.ResponseWriter, r *http.Request) (auth.Identity
 		}
 	}
 
-	// Client certificates, and services without authentication, need no login. Passwords and tokens in a header are for the APIs.
+	// Clients with a certificate need no login. Neither does any client of a service without authentication. Passwords and tokens in
+	// the Authorization header are valid only for the APIs.
 	request := r.Clone(r.Context())
 	request.Header.Del("Authorization")
 
@@ -110,8 +111,8 @@ func (s *Sessions) client(w http.ResponseWriter, r *http.Request) (auth.Identity
 	return identity, Session{}, err == nil
 }
 
-// renew extends the session of an active user. It sets the cookie at most once in a twentieth of the idle timeout. Requests that a
-// page sends by itself do not count, because an unattended page would keep its session alive.
+// renew extends the session of an active user. It sets the cookie at most once in a twentieth of the idle timeout. Automatic
+// requests of a page do not count, because an unattended page would keep its session alive.
 func (s *Sessions) renew(w http.ResponseWriter, r *http.Request, session *stored) {
 	const steps = 20
 
@@ -131,7 +132,7 @@ func automatic(r *http.Request) bool {
 	return r.Header.Get("Accept") == "text/event-stream" || r.Header.Get("X-Console-Live") != ""
 }
 
-// begin starts a session: it sets a cookie, which replaces that of an earlier session. The session must have a new ID.
+// begin starts a session: it sets its cookie, which replaces the cookie of an earlier session. The session must have a new ID.
 func (s *Sessions) begin(w http.ResponseWriter, r *http.Request, session stored) error {
 	session.Begun = s.Clock.Now()
 	session.Seen = session.Begun

@@ -3,5 +3,5 @@
 //
 // A user sees an instance if the user's name is among the administrators of the instance, or if a claim of the user's token names
 // the account of the instance. For any other instance, the response is the same as for an ID that does not exist. Users with the
-// role viewer see all instances.
+// viewer role see all instances.
 package tenant

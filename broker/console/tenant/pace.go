@@ -26,7 +26,7 @@ type pace struct {
 	seconds int
 }
 
-// interval returns the time until the next refresh of a page, in seconds. It counts the request if the page has sent it by itself.
+// interval returns the time until the next refresh of a page, in seconds. It counts the request if it is an automatic refresh.
 func (p *pace) interval(r *http.Request, now time.Time) int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -13,11 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// listed is the maximum number of instances of each account on the first page. shown is the maximum number of past operations on the
-// page of an instance.
+// listed is the maximum number of instances per account on the first page. shown is the maximum number of past operations on an
+// instance's page.
 const listed, shown = 100, 10
 
-// page writes a page in the layout of the console, without the navigation, which leads to pages of operators.
+// page writes a page in the layout of the console. It omits the navigation, because its links lead to operator pages.
 func (p *Pages) page(w http.ResponseWriter, r *http.Request, status int, page views.Page) {
 	page.Shell = views.Shell{Theme: views.Theme(r), Version: p.version}
 
@@ -28,9 +28,9 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request, status int, page vi
 	views.Render(w, r, status, page)
 }
 
-// problem writes a page with an error.
+// problem writes a page with an error message.
 func (p *Pages) problem(w http.ResponseWriter, r *http.Request, status int, title, text string) {
-	p.page(w, r, status, views.Page{Title: title, Body: views.Message(title, text, session.Home, "First page")})
+	p.page(w, r, status, views.Page{Title: title, Body: views.Message(title, text, session.Home, "Back to the first page")})
 }
 
 // showHome lists the instances of the user's accounts. It does not list instances that the user only administers, because the
@@ -58,12 +58,12 @@ func (p *Pages) showHome(w http.ResponseWriter, r *http.Request) {
 	p.page(w, r, http.StatusOK, views.Page{Title: "Instances", Body: views.TenantHome(links)})
 }
 
-// Address returns the path of the page of an instance.
+// Address returns the path of an instance's page.
 func Address(instanceID string) string {
 	return session.Home + "instances/" + url.PathEscape(instanceID)
 }
 
-// showInstance shows an instance and its operations.
+// showInstance shows an instance with its running operation and its history.
 func (p *Pages) showInstance(w http.ResponseWriter, r *http.Request) {
 	instance, err := p.owned(r)
 	if err != nil {
@@ -107,7 +107,7 @@ func (p *Pages) showInstance(w http.ResponseWriter, r *http.Request) {
 		case record.State.Terminal() && len(content.Past) < shown:
 			content.Past = append(content.Past, view)
 		case !record.State.Terminal():
-			content.Current, content.Refresh = &view, p.pace.interval(r, content.Now) // the oldest one, which is the last here, runs; later ones wait
+			content.Current, content.Refresh = &view, p.pace.interval(r, content.Now) // the oldest unfinished operation, which is last here, is running
 		}
 	}
 
@@ -123,7 +123,7 @@ func (p *Pages) operation(record process.Record, plan string) views.TenantOperat
 	}
 }
 
-// names returns the names of operations for users, by kind.
+// names maps each operation kind to the name that users see.
 func names() map[string]string {
 	return map[string]string{
 		environment.KindProvision: "Creation", environment.KindUpdate: "Change", environment.KindDeprovision: "Deletion",

@@ -29,7 +29,7 @@ const codeOtherTenant = "OtherTenant"
 
 // Texts for users.
 const (
-	textNotFound    = "There is no such page, or it is not yours."
+	textNotFound    = "This page does not exist, or you may not see it."
 	textUnavailable = "The page cannot be shown at the moment. Try again later."
 )
 
@@ -50,7 +50,7 @@ type Options struct {
 	Instances  Instances
 	Operations Operations
 	// Describe returns the description of an operation for users, and the percentage of its work that is done, or 0 if that is
-	// unknown. plan is the plan of the instance.
+	// unknown. plan is the plan ID of the instance.
 	Describe func(record process.Record, plan string) (text string, percent int)
 	// Kubeconfig returns the kubeconfig of an instance for users. It contains no credentials.
 	Kubeconfig func(ctx context.Context, instanceID string) ([]byte, error)
@@ -58,7 +58,7 @@ type Options struct {
 	Log        logrus.FieldLogger
 }
 
-// Pages serves the pages. It is safe for concurrent use.
+// Pages serves the tenant pages. It is safe for concurrent use.
 type Pages struct {
 	Options
 
@@ -66,7 +66,7 @@ type Pages struct {
 	pace    pace
 }
 
-// New returns the handler of the pages. Package session must protect it.
+// New returns the handler of the pages. It does not authenticate clients, so session.Sessions.Handler must wrap it.
 func New(options Options) http.Handler {
 	pages := &Pages{Options: options, version: program.ReadBuild().Version}
 
@@ -112,7 +112,7 @@ func (p *Pages) owned(r *http.Request) (environment.Instance, error) {
 	return environment.Instance{}, storage.ErrNotFound
 }
 
-// download sends the kubeconfig.
+// download sends the instance's kubeconfig as a file.
 func (p *Pages) download(w http.ResponseWriter, r *http.Request) {
 	instance, err := p.owned(r)
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *Pages) notFound(w http.ResponseWriter, r *http.Request) {
 	p.problem(w, r, http.StatusNotFound, "Not found", textNotFound)
 }
 
-// fail shows an error. For users, a missing instance and a missing kubeconfig look the same.
+// fail responds with an error page. It responds to a missing instance and a missing kubeconfig in the same way.
 func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refusal, ok := errors.AsType[*httpserver.Refusal](err); errors.Is(err, storage.ErrNotFound) || ok && refusal.Status == http.StatusNotFound {
 		p.notFound(w, r)

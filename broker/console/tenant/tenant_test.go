@@ -116,7 +116,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// add stores an instance of the account with the administrators, and an operation that creates it.
+// add stores an instance with the given account and administrators, and the operation that creates it.
 func (f *fixture) add(id, account string, state process.State, administrators ...string) {
 	f.Helper()
 
@@ -165,8 +165,8 @@ type client struct {
 	http.Client
 }
 
-// client returns a browser that follows redirects. With claims, it logs in at the issuer. With only a user name, it logs in with a
-// password, which is the first letter of the name. Without both, it does not log in.
+// client returns a browser that follows redirects. With claims, it logs in at the issuer. With only a user name, it logs in with
+// a password, which is the first letter of the name. With neither, it does not log in.
 func (f *fixture) client(user string, claims map[string]any) client {
 	f.Helper()
 

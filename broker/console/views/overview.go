@@ -10,18 +10,20 @@ import (
 
 // Overview is the state of all instances and operations.
 type Overview struct {
-	// Total is the number of instances, and States the numbers by state.
+	// Total is the number of all instances. States contains the number of instances in each state.
 	Total  int
 	States []Count
-	// Failures are the operations that were accepted in the last 24 hours and have failed, by error, the most frequent first.
+	// Failures counts, for each error, the failed operations that were accepted in the last 24 hours. The most frequent error comes
+	// first.
 	Failures []Count
-	// Durations are the usual durations by kind of operation.
+	// Durations are the usual durations of each operation kind.
 	Durations []Span
 	// Stuck are the operations that may need an operator.
 	Stuck []operatorapi.Operation
 	// Systems are the systems whose circuit breaker is not closed on this replica.
 	Systems []operatorapi.System
-	// Pool contains the numbers of cloud accounts, or nil without an account pool. PoolProblem says why the numbers are unknown.
+	// Pool counts the cloud accounts by type and state. It is nil if there is no account pool. PoolProblem says why the accounts
+	// could not be counted, or is empty.
 	Pool        []PoolType
 	PoolProblem string
 	Now         time.Time
@@ -33,19 +35,19 @@ type Count struct {
 	Number int
 }
 
-// Span is the usual duration of a kind of operations: the median, and the duration within which 95 % end.
+// Span is the usual duration of an operation kind: the median (Likely) and the 95th percentile (Late).
 type Span struct {
 	Name         string
 	Likely, Late time.Duration
 }
 
-// PoolType contains the numbers of cloud accounts of one type, by state.
+// PoolType counts the cloud accounts of one type by state.
 type PoolType struct {
 	Name   string
 	States map[string]int
 }
 
-// Total returns the number of accounts.
+// Total returns the number of accounts in all states.
 func (p PoolType) Total() int {
 	total := 0
 	for _, number := range p.States {
@@ -55,7 +57,7 @@ func (p PoolType) Total() int {
 	return total
 }
 
-// The geometry of charts, in the units of their view boxes.
+// The dimensions of charts, in units of their SVG view boxes.
 const (
 	chartWidth = 480
 	chartName  = 170
@@ -75,7 +77,7 @@ type bar struct {
 // y returns the vertical coordinate of a row, moved down by the offset.
 func y(row, offset int) string { return strconv.Itoa(row*chartRow + offset) }
 
-// chartLabel returns the title of a chart with the names and values of its rows.
+// chartLabel returns the text that screen readers read for a chart: its title, with the names and values of its rows.
 func chartLabel(title string, rows []bar) string {
 	texts := make([]string, 0, len(rows))
 	for _, row := range rows {
@@ -131,5 +133,5 @@ func spans(durations []Span) []bar {
 	return rows
 }
 
-// badTone returns the color of failures for every name.
+// badTone gives every row the color of failures.
 func badTone(string) string { return "bad" }

@@ -30,7 +30,7 @@ type Page struct {
 
 // Shell contains the data for the frame of a page: the header with the navigation, and the footer.
 type Shell struct {
-	// User is the name of the client, or empty without authentication.
+	// User is the name of the client, or empty if there is no authentication.
 	User string
 	// CanLogOut reports whether the page offers a logout.
 	CanLogOut bool
@@ -58,7 +58,7 @@ func Theme(r *http.Request) string {
 	return cookie.Value
 }
 
-// Render writes a page with the status.
+// Render writes a page with the given HTTP status.
 func Render(w http.ResponseWriter, r *http.Request, status int, page Page) {
 	w.Header().Set("Cache-Control", "no-store")
 	templ.Handler(Layout(page), templ.WithStatus(status)).ServeHTTP(w, r)
@@ -85,10 +85,10 @@ func tone(state string) string {
 	}
 }
 
-// moment formats a time for machines.
+// moment formats a time for the datetime attribute.
 func moment(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// exact formats a time for people, in UTC.
+// exact formats a time for display, in UTC.
 func exact(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // relative describes how long ago or how far ahead a time is.
@@ -109,7 +109,7 @@ func duration(d time.Duration) string {
 	return timetext.Duration(d)
 }
 
-// seconds formats a latency, which is in seconds.
+// seconds formats a latency that is given in seconds.
 func seconds(value float64) string {
 	if value < 1 {
 		return fmt.Sprintf("%.0f ms", value*1000)

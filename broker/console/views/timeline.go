@@ -14,17 +14,18 @@ import (
 // Stage is a stage of an operation in its timeline.
 type Stage struct {
 	Name string
-	// State is done, current, failed or ahead. A stage is also failed if the operation was canceled in it. State is the CSS class of the
-	// stage, too.
+	// State is done, current, failed or ahead. A stage is also failed if the operation was canceled in it. State is also the stage's
+	// CSS class.
 	State string
-	// Began is the start of the first attempt in the stage, and End the end of the last. They are zero if there is no attempt.
+	// Began is the start of the first attempt in the stage, and End is the end of the last one. Both are zero if there are no
+	// attempts.
 	Began, End time.Time
 	Steps      []Step
 	// Ahead are the steps that have not run yet.
 	Ahead []string
 }
 
-// Took is the time from the start of the first attempt to the end of the last.
+// Took returns the time from the start of the first attempt to the end of the last.
 func (s Stage) Took() time.Duration { return s.End.Sub(s.Began) }
 
 // Step is a step with its attempts, oldest first.
@@ -35,7 +36,7 @@ type Step struct {
 	Running time.Time
 }
 
-// last returns the newest finished attempt. If only the first attempt is running, it returns an entry without a result for it.
+// last returns the newest finished attempt. If the first attempt is still running, it returns an entry without an outcome.
 func (s Step) last() operatorapi.TimelineEntry {
 	if len(s.Entries) == 0 {
 		return operatorapi.TimelineEntry{Step: s.Name, Began: s.Running, End: s.Running}
@@ -59,7 +60,7 @@ func (s Step) earlier() []operatorapi.TimelineEntry {
 	return found
 }
 
-// tone returns the color of the step.
+// tone returns the CSS class for the step's color.
 func (s Step) tone() string {
 	if !s.Running.IsZero() {
 		return "busy"
@@ -83,7 +84,7 @@ func attempts(entry operatorapi.TimelineEntry) string {
 	}
 }
 
-// outcomeTone returns the color of an outcome.
+// outcomeTone returns the CSS class for the color of an outcome.
 func outcomeTone(outcome string) string {
 	switch process.Outcome(outcome) {
 	case process.Done, process.OperationSucceeded:
@@ -100,7 +101,7 @@ func outcomeTone(outcome string) string {
 }
 
 // Stages returns the stages of an operation with its attempts, in the order of the process. Stages from earlier versions of the
-// process come last. steps maps each stage to those of its steps that the configuration enables.
+// process come last. steps maps each stage to the names of its enabled steps.
 func Stages(operation operatorapi.Operation, steps map[string][]string) []Stage {
 	names := slices.Clone(operation.Stages)
 
@@ -153,7 +154,7 @@ func stage(operation operatorapi.Operation, name string, steps []string) Stage {
 	return shown
 }
 
-// step returns the step with the name, and adds it if it is missing.
+// step returns the step with the given name, and adds it if it is missing.
 func (s *Stage) step(name string) *Step {
 	at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.Name == name })
 	if at < 0 {
@@ -164,7 +165,7 @@ func (s *Stage) step(name string) *Step {
 	return &s.Steps[at]
 }
 
-// stageState returns the state of a stage.
+// stageState returns the value of Stage.State for the named stage.
 func stageState(operation operatorapi.Operation, name string) string {
 	switch {
 	case slices.Contains(operation.FinishedStages, name), operation.State == operatorapi.OperationStateSucceeded:

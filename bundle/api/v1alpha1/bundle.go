@@ -15,10 +15,10 @@ const (
 	PhaseUnpacked  Phase = "Unpacked"
 )
 
-// TypeUnpacked is the condition of a Bundle whose content is stored and can be fetched.
+// TypeUnpacked is the condition that is true while the content of a Bundle is stored and can be fetched.
 const TypeUnpacked = "Unpacked"
 
-// Reasons of the condition TypeUnpacked. The condition TypeHasValidBundle also uses UnpackPending, UnpackSuccessful and UnpackFailed.
+// Reasons of the TypeUnpacked condition. The TypeHasValidBundle condition also uses UnpackPending, UnpackSuccessful and UnpackFailed.
 const (
 	ReasonUnpackPending             = "UnpackPending"
 	ReasonUnpacking                 = "Unpacking"
@@ -26,8 +26,8 @@ const (
 	ReasonUnpackFailed              = "UnpackFailed"
 	ReasonProcessingFinalizerFailed = "ProcessingFinalizerFailed"
 
-	// ReasonSignatureMissing and ReasonSignatureInvalid are not in rukpak: the image has no signature, or none that a public key
-	// verifies.
+	// ReasonSignatureMissing means that the image has no signature. ReasonSignatureInvalid means that no public key verifies any of
+	// its signatures. Neither reason exists in rukpak.
 	ReasonSignatureMissing = "SignatureMissing"
 	ReasonSignatureInvalid = "SignatureInvalid"
 )

@@ -88,14 +88,14 @@ type BundleDeploymentSpec struct {
 	ProvisionerClassName string `json:"provisionerClassName"`
 	// Template describes the Bundle to install.
 	Template BundleTemplate `json:"template"`
-	// Config contains settings for the controller of the class, for example the values of a chart. A change of the config leads to
-	// another installation of the same Bundle.
+	// Config contains settings for the controller of the class, for example the values of a chart. When it changes, the same Bundle
+	// is installed again.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Config runtime.RawExtension `json:"config,omitempty"`
-	// InstallNamespace is the namespace of objects that have none and need one. It is created if it does not exist. The default is
-	// "default". This field is not in rukpak.
+	// InstallNamespace is the namespace for namespaced objects that do not specify one. It is created if it does not exist. The
+	// default is "default". This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -112,7 +112,7 @@ type BundleDeploymentSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
-	// Suspend prevents all changes of the target cluster until it is set to false again. If the BundleDeployment is deleted in the
+	// Suspend prevents all changes to the target cluster until it is set to false again. If the BundleDeployment is deleted in the
 	// meantime, its objects stay on the cluster, and an event reports this. This field is not in rukpak.
 	//
 	// +optional
@@ -121,14 +121,14 @@ type BundleDeploymentSpec struct {
 	//
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
-	// DryRunOf names another BundleDeployment. The dry run then shows the changes that the Bundle would make as the next one of that
-	// BundleDeployment, but with the target and the install namespace of this one. This field is not in rukpak.
+	// DryRunOf names another BundleDeployment. The dry run then shows what would change if the Bundle were the next one of that
+	// BundleDeployment, but with the target and the install namespace of this BundleDeployment. This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	DryRunOf string `json:"dryRunOf,omitempty"`
-	// DeletionTimeout limits how long a deletion waits for the objects on the target cluster. Then the BundleDeployment is removed, and
-	// an event lists the remaining objects. The default is 5m. This field is not in rukpak.
+	// DeletionTimeout limits how long a deletion waits until the objects on the target cluster are gone. After this time, the
+	// BundleDeployment is removed, and an event lists the remaining objects. The default is 5m. This field is not in rukpak.
 	//
 	// +optional
 	DeletionTimeout *metav1.Duration `json:"deletionTimeout,omitempty"`
@@ -204,8 +204,8 @@ type BundleDeploymentStatus struct {
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ActiveConfig *runtime.RawExtension `json:"activeConfig,omitempty"`
-	// History lists the installed versions, newest first. The oldest versions are dropped, so that it has at most ten versions and 256
-	// KiB. This field is not in rukpak.
+	// History lists the installed versions, newest first. The oldest versions are dropped, so that the list has at most ten versions
+	// and 256 KiB. This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=10
@@ -225,7 +225,7 @@ type BundleDeploymentStatus struct {
 
 // Version is an installation of a Bundle.
 type Version struct {
-	// Number counts the installations of the BundleDeployment, from 1.
+	// Number is the sequence number of the installation, starting with 1.
 	Number int64 `json:"number"`
 	// Bundle is the name of the Bundle at that time. Bundles that are no longer installed are deleted.
 	Bundle string `json:"bundle"`

@@ -47,7 +47,7 @@ func apply(t *testing.T, object *unstructured.Unstructured) error {
 	return err
 }
 
-// TestManifestsOfRukpak applies manifests as rukpak documents them, for each source and both kinds.
+// TestManifestsOfRukpak applies manifests from rukpak's documentation, for each source and both kinds.
 func TestManifestsOfRukpak(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join("testdata", "rukpak", "*.yaml"))
 	if err != nil {
@@ -156,7 +156,7 @@ func TestPrinterColumns(t *testing.T) {
 	}
 }
 
-// table returns the cells of an object in the table of the API server. The age is *.
+// table returns the cells of an object's row in the API server's table. The age is replaced by *.
 func table(t *testing.T, resource, name string) (usual, wide string) {
 	t.Helper()
 
@@ -190,7 +190,7 @@ func table(t *testing.T, resource, name string) (usual, wide string) {
 	return strings.Join(columns[0], " "), strings.Join(columns[1], " ")
 }
 
-// shortNames returns the short names of a resource in the discovery of the API server.
+// shortNames returns the short names of a resource in the API server's discovery.
 func shortNames(t *testing.T, resource string) string {
 	t.Helper()
 

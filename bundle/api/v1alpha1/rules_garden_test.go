@@ -13,7 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 )
 
-// bundleManifest returns a Bundle, and deploymentManifest a BundleDeployment with it as template. The source is a YAML flow mapping.
+// bundleManifest returns a Bundle. deploymentManifest returns a BundleDeployment whose template is such a Bundle. The source is a
+// YAML flow mapping.
 func bundleManifest(name, class, source string) string {
 	return fmt.Sprintf("apiVersion: core.rukpak.io/v1alpha1\nkind: Bundle\nmetadata: {name: %s}\nspec:\n  provisionerClassName: %q\n  source: %s\n",
 		name, class, source)

@@ -59,11 +59,11 @@ type ImageSource struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ImagePullSecretName string `json:"pullSecret,omitempty"`
-	// InsecureSkipTLSVerify accepts any certificate of the registry.
+	// InsecureSkipTLSVerify means that any certificate of the registry is accepted.
 	//
 	// +optional
 	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify,omitempty"`
-	// CertificateData contains, in PEM form, the authorities that may sign the certificate of the registry.
+	// CertificateData contains the CA certificates for the registry in PEM form.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536

@@ -22,7 +22,7 @@ type Class struct {
 	Format Format
 }
 
-// byName returns the formats of the classes. It fails if a name is not a DNS label of RFC 1123, or occurs twice.
+// byName returns the formats of the classes. It fails if a name is not an RFC 1123 DNS label, or occurs twice.
 func byName(classes []Class) (map[string]Format, error) {
 	formats := map[string]Format{}
 

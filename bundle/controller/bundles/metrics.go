@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// Values of the label result.
+// Values of the result label.
 const (
 	resultSucceeded = "succeeded"
 	resultPending   = "pending"

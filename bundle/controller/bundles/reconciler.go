@@ -25,13 +25,13 @@ import (
 const Finalizer = "core.rukpak.io/delete-cached-bundle"
 
 const (
-	// callTimeout bounds each call to the API server.
+	// callTimeout limits the duration of a reconciliation, which consists of short calls to the API server.
 	callTimeout = 30 * time.Second
-	// maxMessage bounds the message of a condition. The API server accepts 32 KiB.
+	// maxMessage is the maximum length of a condition's message, in bytes. The API server accepts 32 KiB.
 	maxMessage = 4 << 10
-	// action is the action of events.
+	// action is the action in the events that the controller records.
 	action = "Unpack"
-	// waitingForWorker is the message of a Bundle while all workers are busy.
+	// waitingForWorker is the condition message of a Bundle while all workers are busy.
 	waitingForWorker = "waiting for a free worker"
 )
 
@@ -40,13 +40,13 @@ type reconciler struct {
 	client   client.Client
 	unpacker *Unpacker
 	events   events.EventRecorder
-	// contentURL returns the address of the content of a Bundle.
+	// contentURL returns the address of a Bundle's content.
 	contentURL func(name string) string
-	// uploadURL returns the address for the upload of a Bundle.
+	// uploadURL returns the address to which a Bundle's content is uploaded.
 	uploadURL func(name string) string
 	// cleanUp removes the files that the replica keeps for a deleted Bundle.
 	cleanUp func(ctx context.Context, bundle *v1alpha1.Bundle) error
-	// written holds the last write to each Bundle, to recognize a cache that has not seen it yet.
+	// written records the last write to each Bundle, to detect that the cache does not contain this write yet.
 	written ownwrites.Writes
 }
 
@@ -60,7 +60,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-// reconcile makes one pass over a Bundle. It starts an attempt to unpack if one is due, but does not wait for it.
+// reconcile updates the status of a Bundle. It starts an attempt to unpack if one is due, but does not wait for it.
 func (r *reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -110,8 +110,8 @@ func (r *reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-// observe sets the status to the state of the last attempt, and starts one if the content is missing. It returns an error if a retry
-// would not help.
+// observe sets the status according to the last attempt, and starts an attempt if the content is missing. It returns an error if a
+// retry would not help.
 func (r *reconciler) observe(bundle *v1alpha1.Bundle) (reconcile.Result, error) {
 	status := &bundle.Status
 	unpacked := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.TypeUnpacked)
@@ -156,7 +156,7 @@ func (r *reconciler) succeed(bundle *v1alpha1.Bundle) {
 	set(bundle, v1alpha1.PhaseUnpacked, metav1.ConditionTrue, v1alpha1.ReasonUnpackSuccessful, "the content is unpacked: "+bundle.Status.Digest)
 }
 
-// keep leaves the condition unchanged, except for the generation, which becomes the current one.
+// keep leaves the condition unchanged, except that it now refers to the current generation.
 func (r *reconciler) keep(bundle *v1alpha1.Bundle) {
 	if current := meta.FindStatusCondition(bundle.Status.Conditions, v1alpha1.TypeUnpacked); current != nil {
 		set(bundle, bundle.Status.Phase, current.Status, current.Reason, current.Message)
@@ -183,7 +183,7 @@ func (r *reconciler) fail(bundle *v1alpha1.Bundle, attempt job) (reconcile.Resul
 	return reconcile.Result{RequeueAfter: max(time.Until(attempt.retryAt), time.Millisecond)}, nil
 }
 
-// set sets the phase, the condition Unpacked and the observed generation.
+// set sets the phase, the Unpacked condition and the observed generation.
 func set(bundle *v1alpha1.Bundle, phase v1alpha1.Phase, status metav1.ConditionStatus, reason, message string) {
 	if len(message) > maxMessage {
 		message = message[:maxMessage] + " …"
@@ -247,7 +247,7 @@ func (r *reconciler) finalize(ctx context.Context, bundle *v1alpha1.Bundle) erro
 	return r.setFinalizer(ctx, bundle, controllerutil.RemoveFinalizer)
 }
 
-// setFinalizer patches the finalizers. The patch fails if the Bundle has changed since it was read, because a list is replaced as a whole.
+// setFinalizer patches the finalizers. The patch fails if the Bundle has changed since it was read, because it replaces the whole list.
 func (r *reconciler) setFinalizer(ctx context.Context, bundle *v1alpha1.Bundle, change func(client.Object, string) bool) error {
 	former := bundle.DeepCopy()
 	change(bundle, Finalizer)

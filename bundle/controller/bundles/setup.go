@@ -26,7 +26,8 @@ import (
 )
 
 const (
-	// concurrency is the number of Bundles that are reconciled at the same time. A pass is short, because the Unpacker fetches content.
+	// concurrency is the number of Bundles that are reconciled at the same time. A reconciliation is short, because the Unpacker
+	// fetches the content.
 	concurrency = 4
 	// minRetry and maxRetry limit the pause after a failed call to the API server.
 	minRetry = 100 * time.Millisecond
@@ -38,11 +39,11 @@ type Options struct {
 	Unpacker *Unpacker
 	// Namespace contains the ConfigMaps with content, and the Secrets and ConfigMaps with public keys.
 	Namespace string
-	// ContentURL returns the address of the content of the Bundle with the name.
+	// ContentURL returns the address of the content of the Bundle with the given name.
 	ContentURL func(name string) string
-	// UploadURL returns the address for the upload of the Bundle with the name.
+	// UploadURL returns the address to which the content of the Bundle with the given name is uploaded.
 	UploadURL func(name string) string
-	// CleanUp removes the files that the replica keeps for a deleted Bundle. It must succeed if there are none.
+	// CleanUp removes the files that the replica keeps for a deleted Bundle. It must succeed if there are no such files.
 	CleanUp func(ctx context.Context, bundle *v1alpha1.Bundle) error
 }
 
@@ -79,7 +80,7 @@ func Add(to manager.Manager, options Options) error {
 	return nil
 }
 
-// ofClasses selects the Bundles of our classes. The class of a Bundle never changes.
+// ofClasses selects the Bundles whose class is in formats. The class of a Bundle never changes.
 func ofClasses(formats map[string]Format) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(object client.Object) bool {
 		bundle, isBundle := object.(*v1alpha1.Bundle)
@@ -93,8 +94,8 @@ func ofClasses(formats map[string]Format) predicate.Predicate {
 	})
 }
 
-// relevant selects the updates that need a pass: changes of the generation (also by a deletion), resyncs, and the removal of the status or
-// a finalizer by somebody else, which the controller restores. It ignores the controller's own changes of the status.
+// relevant selects the updates that need a reconciliation: changes of the generation (also by a deletion), resyncs, and the removal of the
+// status or a finalizer by somebody else, which the controller restores. It ignores the controller's own changes of the status.
 func relevant() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
 		before, known := change.ObjectOld.(*v1alpha1.Bundle)
@@ -143,8 +144,8 @@ func usesConfigMap(source v1alpha1.BundleSource, name string) bool {
 	return slices.ContainsFunc(source.ConfigMaps, func(one v1alpha1.ConfigMapSource) bool { return one.ConfigMap.Name == name })
 }
 
-// usesSecret reports whether a source reads public keys from a Secret. Credentials do not count: attempts that fail because of them are
-// repeated anyway.
+// usesSecret reports whether a source reads public keys from a Secret. Credentials are ignored, because attempts that fail because of
+// them are repeated anyway.
 func usesSecret(source v1alpha1.BundleSource, name string) bool {
 	return source.Image != nil && source.Image.Verification != nil && source.Image.Verification.Secret != nil &&
 		source.Image.Verification.Secret.Name == name

@@ -27,12 +27,12 @@ const reportAfter = 500 * time.Millisecond
 
 // Source fetches content.
 type Source interface {
-	// Fetch writes the content of the Bundle with the name into a folder. It returns the source with all movable references pinned. If
-	// pending is not empty, the content does not exist yet, and Unpacker.Wake is called once it does.
+	// Fetch writes the content of the Bundle with the given name into a folder. It returns the source with all movable references
+	// pinned. If pending is not empty, the content does not exist yet, and Unpacker.Wake is called once it does.
 	Fetch(ctx context.Context, name string, from v1alpha1.BundleSource, into *os.Root) (pinned v1alpha1.BundleSource, pending string, err error)
 	// Terminal reports whether a retry after the error would fail in the same way.
 	Terminal(err error) bool
-	// Reason returns the reason of the condition Unpacked after a failed Fetch, or an empty string for UnpackFailed.
+	// Reason returns the reason of the Unpacked condition after a failed Fetch, or an empty string for UnpackFailed.
 	Reason(err error) string
 }
 
@@ -102,7 +102,7 @@ type job struct {
 	uid    types.UID
 	state  int
 	cancel context.CancelFunc
-	// again is set if something has changed since the attempt began. A failure of the attempt is then not conclusive.
+	// again is true if Wake was called since the attempt began. If the attempt fails, another one is then due immediately.
 	again    bool
 	failures int
 	// retryAt is the time of the next attempt after a failure.
@@ -170,7 +170,7 @@ func (u *Unpacker) Wake(name string) {
 	u.report(name)
 }
 
-// forget cancels an attempt and removes its result.
+// forget cancels the attempt to unpack a Bundle, if there is one, and drops its result.
 func (u *Unpacker) forget(name string) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()

@@ -102,7 +102,8 @@ func TestMaskedTexts(t *testing.T) {
 	}
 }
 
-// TestDeletionPolicy deletes a BundleDeployment that has installed a definition, while somebody else has an object of this kind.
+// TestDeletionPolicy deletes a BundleDeployment that has installed a CustomResourceDefinition, while an object of its kind exists
+// that somebody else created.
 func TestDeletionPolicy(t *testing.T) {
 	for _, policy := range []v1alpha1.DeletionPolicy{v1alpha1.DeletionPolicyUninstall, v1alpha1.DeletionPolicyKeepUsed} {
 		t.Run(string(policy), func(t *testing.T) {

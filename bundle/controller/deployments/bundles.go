@@ -14,11 +14,11 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// maxInactive is the maximum number of Bundles in addition to the active and the desired one. They are failed predecessors, whose
-// conditions operators may want to read.
+// maxInactive is the maximum number of Bundles in addition to the active and the desired one. They are predecessors that could
+// not be installed, and are kept because operators may want to read their conditions.
 const maxInactive = 3
 
-// bundles are the Bundles of a BundleDeployment.
+// bundles contains the Bundles that a BundleDeployment owns.
 type bundles struct {
 	// desired is the Bundle that the template describes.
 	desired *v1alpha1.Bundle
@@ -63,7 +63,7 @@ func ownedBy(deployment string) client.MatchingLabels {
 	return client.MatchingLabels{v1alpha1.LabelOwnerKind: v1alpha1.KindBundleDeployment, v1alpha1.LabelOwnerName: deployment}
 }
 
-// create creates the Bundle of the template.
+// create creates the Bundle that the template describes.
 func (p *pass) create(ctx context.Context, hash string) (*v1alpha1.Bundle, error) {
 	template := p.deployment.Spec.Template
 
@@ -113,7 +113,7 @@ func (p *pass) existing(ctx context.Context, desired *v1alpha1.Bundle) (*v1alpha
 	return found, nil
 }
 
-// judge sets the condition HasValidBundle, and reports whether the Bundle can be installed.
+// judge sets the HasValidBundle condition, and reports whether the Bundle can be installed.
 func (p *pass) judge(bundle *v1alpha1.Bundle) (usable bool) {
 	unpacked := meta.FindStatusCondition(bundle.Status.Conditions, v1alpha1.TypeUnpacked)
 

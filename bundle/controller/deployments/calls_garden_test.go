@@ -15,7 +15,7 @@ import (
 )
 
 // TestPivotCalls counts the calls for the objects of a pivot: the objects are listed, each one has a dry run, and those that differ are
-// written. While the new Bundle is being unpacked, the former one is not compared.
+// written. While the new Bundle is being unpacked, the previous one is not compared.
 func TestPivotCalls(t *testing.T) {
 	f := newFixture(t)
 

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/renderer"
 )
 
-// Chart is Content in the format helm+v3. It renders the chart with the values in spec.config.
+// Chart implements Content for the format helm+v3. It renders the chart with the values in spec.config.
 type Chart struct {
 	Fetcher  Fetcher
 	Renderer *renderer.Renderer
@@ -45,10 +45,11 @@ func (c Chart) Load(ctx context.Context, release Release) (loaded Loaded, err er
 	return loaded, err
 }
 
-// skip is the only valid value of the settings hooks and crds.
+// skip is the only valid value of the hooks and crds settings.
 const skip = "skip"
 
-// chartRelease reads a config. The setting named values is a string with YAML, or an object. All other settings are strings.
+// chartRelease reads the release's config. The values setting is a string with YAML, or an object. All other settings are
+// strings.
 func chartRelease(release Release) (renderer.Release, error) {
 	result := renderer.Release{Name: release.Name, Namespace: release.Namespace}
 	settings := map[string]json.RawMessage{}
@@ -86,7 +87,7 @@ func chartRelease(release Release) (renderer.Release, error) {
 	return result, nil
 }
 
-// setting applies one setting.
+// setting applies one setting. It fails if the setting or its value is unknown.
 func setting(to *renderer.Release, name, value string) error {
 	switch name {
 	case "values":

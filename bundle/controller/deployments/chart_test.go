@@ -48,7 +48,7 @@ func TestChartRelease(t *testing.T) {
 	}
 }
 
-// FuzzConfig reads arbitrary configs. One that is accepted keeps the name and the namespace.
+// FuzzConfig reads arbitrary configs. An accepted config must not change the name and the namespace.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{``, `{}`, `{"values":"a: 1"}`, `{"values":{"a":[1]}}`, `{"hooks":"skip","apiVersions":"a,b"}`, `[1`} {
 		f.Add([]byte(seed))

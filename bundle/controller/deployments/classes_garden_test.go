@@ -101,7 +101,7 @@ func (f *fixture) await(reason string, holds func() bool) {
 	}
 }
 
-// bundleOf returns the Bundle with a source.
+// bundleOf returns the Bundle with the given source.
 func (f *fixture) bundleOf(source v1alpha1.BundleSource) *v1alpha1.Bundle {
 	f.Helper()
 
@@ -114,7 +114,7 @@ func (f *fixture) bundleOf(source v1alpha1.BundleSource) *v1alpha1.Bundle {
 	return nil
 }
 
-// awaitBundle waits for the Bundle with a source, and returns its name.
+// awaitBundle waits for the Bundle with the given source, and returns its name.
 func (f *fixture) awaitBundle(source v1alpha1.BundleSource) string {
 	f.Helper()
 	f.await("there is no Bundle with the source", func() bool { return f.bundleOf(source) != nil })

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// callTimeout bounds each call to a target cluster.
+	// callTimeout limits the duration of each call to a target cluster.
 	callTimeout = 30 * time.Second
-	// largestResponse bounds the size of a response, in bytes. A watch that has received this much is restarted.
+	// largestResponse is the maximum size of a response, in bytes. A watch that has received this much is restarted.
 	largestResponse = 32 << 20
-	// callsPerCluster is the number of concurrent calls to one cluster.
+	// callsPerCluster is the maximum number of concurrent calls to one cluster.
 	callsPerCluster = 8
 )
 
@@ -34,7 +34,7 @@ const (
 type clusters struct {
 	reader    client.Reader
 	namespace string
-	// pause is the time between the attempts to reach a cluster.
+	// pause is the time between attempts to reach a cluster that does not respond.
 	pause time.Duration
 	hub   *applier.Cluster
 
@@ -44,7 +44,7 @@ type clusters struct {
 	breakers map[string]*upstream.System
 }
 
-// target is the connection for one version of a Secret.
+// target is the connection that uses the kubeconfig from one version of a Secret.
 type target struct {
 	version string
 	host    string
@@ -68,7 +68,7 @@ func newClusters(options Options) (*clusters, error) {
 	}, nil
 }
 
-// of returns the connection to the target of a BundleDeployment. It makes no call to the target.
+// of returns the connection to the target cluster of a BundleDeployment. It makes no call to the target.
 func (c *clusters) of(ctx context.Context, deployment *v1alpha1.BundleDeployment) (*applier.Cluster, error) {
 	if deployment.Spec.Target == nil {
 		c.release(deployment.Name)
@@ -130,8 +130,8 @@ func (c *clusters) of(ctx context.Context, deployment *v1alpha1.BundleDeployment
 	return known.cluster, nil
 }
 
-// connect returns a connection. Its calls pass through the circuit breaker of the API server, its watches do not. Rejected credentials
-// hold back both.
+// connect returns a connection. Its calls pass through the circuit breaker of the API server, but its watches do not. Both are held
+// back while the cluster rejects the kubeconfig.
 func (c *clusters) connect(config *rest.Config, secret string, own *credentials) (*applier.Cluster, error) {
 	config.QPS = -1
 	config.Wrap(bounds.Responses(largestResponse))
@@ -156,7 +156,8 @@ func (c *clusters) release(deployment string) {
 	c.dropBreakers()
 }
 
-// drop removes a BundleDeployment from the users of its target, and removes a target without users. The caller must hold the lock.
+// drop removes a BundleDeployment from the users of its target, and removes the target if it has no users left. The caller must
+// hold the lock.
 func (c *clusters) drop(deployment string) {
 	reference, ok := c.users[deployment]
 	if !ok {
@@ -171,7 +172,7 @@ func (c *clusters) drop(deployment string) {
 	}
 }
 
-// dropBreakers removes the circuit breakers of API servers that have no target anymore.
+// dropBreakers removes the circuit breakers of API servers that no target uses anymore.
 func (c *clusters) dropBreakers() {
 	used := map[string]bool{}
 	for _, one := range c.targets {
@@ -220,8 +221,8 @@ func (c *clusters) count() (all, unavailable int) {
 	return len(c.breakers), len(away)
 }
 
-// parseKubeconfig parses a kubeconfig. It rejects references to programs and files, because these would be run or read on the
-// controller's machine.
+// parseKubeconfig parses a kubeconfig. It rejects exec plugins, auth providers and file references, because they would run
+// programs or read files on the controller's machine.
 func parseKubeconfig(text []byte) (*rest.Config, error) {
 	parsed, err := clientcmd.Load(text)
 	if err != nil {
@@ -230,13 +231,13 @@ func parseKubeconfig(text []byte) (*rest.Config, error) {
 
 	for _, user := range parsed.AuthInfos {
 		if kubeconfig.RefersOutside(user) {
-			return nil, errors.New("it must contain a token or a certificate itself, and must not refer to programs or files")
+			return nil, errors.New("it must embed its token or client certificate: exec plugins, auth providers and file references are not allowed")
 		}
 	}
 
 	for _, cluster := range parsed.Clusters {
 		if cluster.CertificateAuthority != "" {
-			return nil, errors.New("it must contain the certificate authority, and must not refer to a file")
+			return nil, errors.New("it must embed its CA certificate: file references are not allowed")
 		}
 	}
 

@@ -31,11 +31,11 @@ const (
 	noFile = "/dev/null"
 )
 
-// comparison describes differences for the status. It contains no value of a Secret and none of the masked texts.
+// comparison describes differences for the status. It contains neither values of Secrets nor the masked texts.
 func comparison(bundle string, differences []applier.Difference, masked []string) *v1alpha1.Comparison {
 	result, size := &v1alpha1.Comparison{Bundle: bundle, Differences: []v1alpha1.ObjectDifference{}}, 0
 
-	// Objects other than Secrets may contain the secret values, too.
+	// Objects other than Secrets may also contain the secret values.
 	for _, difference := range differences {
 		for _, object := range []*unstructured.Unstructured{difference.Before, difference.After} {
 			if object != nil {
@@ -94,7 +94,7 @@ func unified(difference applier.Difference, masked []string) string {
 	return secret.MaskIn(text, masked...)
 }
 
-// lines returns the compared fields of an object as lines of YAML. It replaces the values of a Secret, and marks those that differ from
+// lines returns the compared fields of an object as lines of YAML. It masks the values of a Secret, and marks those that differ from
 // the other object.
 func lines(object, other *unstructured.Unstructured, mark string, masked []string) []string {
 	if object == nil {
@@ -133,7 +133,7 @@ func lines(object, other *unstructured.Unstructured, mark string, masked []strin
 	return strings.SplitAfter(string(bytes.TrimSuffix(text, []byte("\n")))+"\n", "\n")
 }
 
-// maskSecret replaces the values of a Secret.
+// maskSecret masks the values of a Secret, and adds the mark to those that differ from the values in other.
 func maskSecret(fields map[string]any, other *unstructured.Unstructured, mark string) map[string]any {
 	for _, key := range []string{"data", "stringData"} {
 		values, ok := fields[key].(map[string]any)

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// secretManifest returns a Secret with a value, and a ConfigMap that contains the value, too.
+// secretManifest returns a Secret with a value, and a ConfigMap with the same value.
 func (f *fixture) secretManifest(value string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + f.name + "-s, namespace: default}\nstringData: {password: " + value + ", user: admin}\n---\n" +
 		f.configMap("copy", "password="+value)

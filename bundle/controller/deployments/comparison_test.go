@@ -18,7 +18,7 @@ func configMapOf(name string, lines int) *unstructured.Unstructured {
 	}}
 }
 
-// TestBoundsOfComparisons checks that the status stays small however large the objects are.
+// TestBoundsOfComparisons checks that the status stays small even if the objects are large.
 func TestBoundsOfComparisons(t *testing.T) {
 	var differences []applier.Difference
 
@@ -64,7 +64,7 @@ func TestBoundsOfComparisons(t *testing.T) {
 	}
 }
 
-// TestMaskedComparison checks that values of Secrets appear in no diff, also if they have several lines or are in other objects.
+// TestMaskedComparison checks that no diff contains values of Secrets, even if they have several lines or are in other objects.
 func TestMaskedComparison(t *testing.T) {
 	const value = "first line of a key\nsecond line of a key\n"
 

@@ -17,7 +17,7 @@ const maxMessage = 4096
 var (
 	// nextAttempt matches the part of a circuit breaker's message that describes the next attempt.
 	nextAttempt = regexp.MustCompile(`; (?:the next attempt is at \S+|another attempt is in progress)`)
-	// numbers matches counters and times.
+	// numbers matches the digits of counters and times in messages.
 	numbers = regexp.MustCompile(`\d+`)
 )
 
@@ -26,8 +26,8 @@ func conditionTypes() []string {
 	return []string{v1alpha1.TypeHasValidBundle, v1alpha1.TypeInstalled, v1alpha1.TypeHealthy}
 }
 
-// begin prepares the status for a pass: it sets the observed generation, removes the former comparison, and adds missing conditions. The
-// steps of the pass overwrite these.
+// begin prepares the status for a reconciliation: it sets the observed generation, removes the previous comparison, and adds missing
+// conditions, which later steps overwrite.
 func (p *pass) begin() {
 	p.status.ObservedGeneration, p.status.Comparison = p.deployment.Generation, nil
 
@@ -38,8 +38,8 @@ func (p *pass) begin() {
 	}
 }
 
-// end changes a condition to Unknown if the pass has not set it and it describes an earlier generation, because it may not hold for the
-// current one.
+// end changes a condition to Unknown if this reconciliation has not set it and it describes an earlier generation, because it may not
+// be true for the current one.
 func (p *pass) end() {
 	reason := v1alpha1.ReasonInstallPending
 	if !p.deployment.DeletionTimestamp.IsZero() {
@@ -64,7 +64,7 @@ func (p *pass) set(name string, status metav1.ConditionStatus, reason, message s
 	})
 }
 
-// setInstalled sets the condition Installed: true while there is an active Bundle, even if the desired one has a problem.
+// setInstalled sets the Installed condition. It is true while there is an active Bundle, even if the desired one has a problem.
 func (p *pass) setInstalled(reason, message string) {
 	status := metav1.ConditionFalse
 	if p.status.ActiveBundle != "" {
@@ -74,7 +74,7 @@ func (p *pass) setInstalled(reason, message string) {
 	p.set(v1alpha1.TypeInstalled, status, reason, message)
 }
 
-// setNotInstalled sets Installed to false, and Healthy too.
+// setNotInstalled sets both Installed and Healthy to false.
 func (p *pass) setNotInstalled(reason, message string) {
 	p.set(v1alpha1.TypeInstalled, metav1.ConditionFalse, reason, message)
 	p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonInstallationStatusFalse, "the Bundle is not installed")
@@ -112,8 +112,8 @@ func isTrue(deployment *v1alpha1.BundleDeployment, name string) bool {
 	return found != nil && found.Status == metav1.ConditionTrue && found.ObservedGeneration == deployment.Generation
 }
 
-// isInstalled reports whether the Bundle of the current template is installed. During a pivot, the condition Installed stays true for the
-// former Bundle, with another reason.
+// isInstalled reports whether the Bundle of the current template is installed. During a pivot, the Installed condition stays true for the
+// previous Bundle, but with another reason.
 func isInstalled(deployment *v1alpha1.BundleDeployment) bool {
 	found := meta.FindStatusCondition(deployment.Status.Conditions, v1alpha1.TypeInstalled)
 

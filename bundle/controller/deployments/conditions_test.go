@@ -55,7 +55,7 @@ func TestStatusWhileAway(t *testing.T) {
 
 		for i := range int(time.Hour / pause) {
 			for turn := range passes {
-				p := passes[(i+turn)%len(passes)] // each of them makes the attempt of the circuit breaker in turn
+				p := passes[(i+turn)%len(passes)] // they take turns in making the circuit breaker's attempt
 
 				p.setFailed(v1alpha1.ReasonErrorGettingClient, attempt())
 

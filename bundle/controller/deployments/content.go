@@ -23,11 +23,11 @@ type Release struct {
 
 // Fetcher gets the content of a Bundle.
 type Fetcher interface {
-	// Fetch unpacks the archive at a contentURL into a folder. If digest is not empty, the archive must have it.
+	// Fetch unpacks the archive at a contentURL into a folder. If digest is not empty, the archive must have this digest.
 	Fetch(ctx context.Context, contentURL, digest string, into *os.Root) error
 }
 
-// Plain is Content in the format plain+v0, to which Bundle controllers convert most other formats.
+// Plain implements Content for the format plain+v0, to which Bundle controllers convert most other formats.
 type Plain struct {
 	Fetcher Fetcher
 	// Folder is the folder for temporary files. If it is empty, the system's folder is used.
@@ -49,7 +49,7 @@ func (p Plain) Load(ctx context.Context, release Release) (loaded Loaded, err er
 	return loaded, err
 }
 
-// fetch unpacks the content of a Bundle into a temporary folder for the duration of a call.
+// fetch unpacks the content of a Bundle into a temporary folder, which it removes after the call of use.
 func fetch(ctx context.Context, fetcher Fetcher, temporary string, bundle *v1alpha1.Bundle, use func(fs.FS) error) error {
 	folder, err := os.MkdirTemp(temporary, "content-")
 	if err != nil {

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// waitInterval is the time between passes while objects are being applied or removed. unhealthyInterval is the time between passes
-	// while objects that are not watched are unhealthy.
+	// waitInterval is the time between reconciliations while objects are being applied or removed. unhealthyInterval is the time
+	// between reconciliations while objects that are not watched are unhealthy.
 	waitInterval      = 2 * time.Second
 	unhealthyInterval = 10 * time.Second
 	// firstRetry is the pause after the first failed installation of a Bundle. It doubles with each further failure, up to maxRetry.
@@ -39,7 +39,7 @@ const (
 	pivotTimeout = 5 * time.Minute
 	// deletionTimeout is the default of spec.deletionTimeout.
 	deletionTimeout = 5 * time.Minute
-	// defaultNamespace is the namespace of objects that have none and need one.
+	// defaultNamespace is the default of spec.installNamespace.
 	defaultNamespace = "default"
 )
 
@@ -81,7 +81,7 @@ type Options struct {
 	ResyncInterval time.Duration
 	// UnreachableInterval is the interval between the attempts to reach a cluster that does not respond; 0 means 30s.
 	UnreachableInterval time.Duration
-	// Registry gets the metrics. It may be nil.
+	// Registry registers the metrics, unless it is nil.
 	Registry prometheus.Registerer
 }
 
@@ -94,11 +94,11 @@ type Reconciler struct {
 	watches  *applier.Watches
 	changes  *changes
 	pivots   *prometheus.CounterVec
-	// written holds the last write to each BundleDeployment, to recognize a cache that has not seen it yet.
+	// written records the last write to each BundleDeployment, to detect that the cache does not contain this write yet.
 	written ownwrites.Writes
 
 	mu sync.Mutex
-	// memory contains the progress by the name of the BundleDeployment.
+	// memory contains the progress of each BundleDeployment, by name.
 	memory map[string]*memory
 	// needing maps each needed object to the names of the BundleDeployments that need it.
 	needing map[need]map[string]bool
@@ -125,7 +125,7 @@ func New(options Options) (*Reconciler, error) {
 	return made, made.register(options.Registry)
 }
 
-// pass is one pass over a BundleDeployment.
+// pass is one reconciliation of a BundleDeployment.
 type pass struct {
 	*Reconciler
 
@@ -137,9 +137,9 @@ type pass struct {
 	// release is the name of the BundleDeployment whose objects are installed or compared.
 	release string
 	cluster *applier.Cluster
-	// applied is the result of Apply in this pass, if there was one.
+	// applied is the result of applier.Apply, or zero if this reconciliation has applied nothing.
 	applied applier.Progress
-	// unsafe reports whether the desired Bundle contains an unsafe change of a CustomResourceDefinition.
+	// unsafe is true if the desired Bundle contains an unsafe change to a CustomResourceDefinition.
 	unsafe atomic.Bool
 }
 
@@ -155,7 +155,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-// reconcile makes one pass over a BundleDeployment.
+// reconcile installs or uninstalls a BundleDeployment as far as this is possible without waiting.
 func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	deployment := &v1alpha1.BundleDeployment{}
 	if err := r.Client.Get(ctx, request.NamespacedName, deployment); err != nil {
@@ -254,7 +254,8 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, deployment *v1alpha1.B
 	return nil
 }
 
-// spread lengthens an interval by a random part of up to a tenth, so that the passes of many BundleDeployments do not coincide.
+// spread lengthens an interval at random, by up to a tenth, so that the reconciliations of many BundleDeployments do not
+// coincide.
 func spread(interval time.Duration) time.Duration {
 	const part = 10
 

@@ -11,9 +11,9 @@ import (
 // rejections is the number of consecutive calls that a cluster must reject before further calls are held back.
 const rejections = 5
 
-// credentials holds back the calls and watches of one kubeconfig while the cluster rejects it with status 401. Then only one call per
-// pause is made, for all BundleDeployments together. The circuit breaker of the API server cannot do this, because the cluster is working
-// and may accept other kubeconfigs. Each version of the Secret has its own credentials.
+// credentials holds back the calls and watches of one kubeconfig while the cluster rejects it with status 401. During that time, it
+// permits only one call per pause, for all BundleDeployments together. The circuit breaker of the API server cannot do this, because the
+// cluster is working and may accept other kubeconfigs. Each version of the Secret has its own credentials.
 //
 // An upstream.System does not fit: its calls last until their responses are read, so a watch as the trial call would hold back all other
 // calls for minutes. It also counts lost connections and calls that the circuit breaker of the API server rejects, although neither means
@@ -31,7 +31,7 @@ type credentials struct {
 	trial bool
 }
 
-// wrap returns a transport that holds back requests.
+// wrap returns a transport that holds back requests while the kubeconfig is rejected.
 func (c *credentials) wrap(next http.RoundTripper) http.RoundTripper {
 	return guarded{credentials: c, next: next}
 }
@@ -62,7 +62,8 @@ func (c *credentials) admit() (trial bool, err error) {
 	}
 }
 
-// end records the status of a response, or 0 for an error, which does not mean that the kubeconfig is rejected.
+// end records the status of a response. A status of 0 stands for a call without a response, which does not show whether the
+// kubeconfig is rejected.
 func (c *credentials) end(trial bool, status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +83,7 @@ func (c *credentials) end(trial bool, status int) {
 	}
 }
 
-// guarded is a transport for requests with the credentials.
+// guarded is the transport that credentials.wrap returns.
 type guarded struct {
 	credentials *credentials
 	next        http.RoundTripper

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// checkDefinition rejects a change of a CustomResourceDefinition that could make existing objects invalid. It sets p.unsafe, so that the
+// checkDefinition rejects a change to a CustomResourceDefinition that could make existing objects invalid. It sets p.unsafe, so that the
 // installation is not tried again before the spec changes.
 func (p *pass) checkDefinition(ctx context.Context, cluster client.Reader, present, wanted *unstructured.Unstructured) error {
 	before, after := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}

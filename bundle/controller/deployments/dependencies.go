@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// dependencies describes the reason why the installation has to wait: a cycle of dependencies, or the first dependency that is not
-// installed and healthy. It returns "" if there is none.
+// dependencies describes why the installation has to wait: for a cycle of dependencies, or for the first dependency that is not
+// installed and healthy. It returns "" if the installation need not wait.
 func (p *pass) dependencies(ctx context.Context) string {
 	if circle := p.circle(ctx, p.deployment, nil, map[string]bool{}); circle != nil {
 		return "BundleDeployments depend on each other in a cycle: " + strings.Join(circle, ", ")
@@ -37,8 +37,8 @@ func (p *pass) dependencies(ctx context.Context) string {
 }
 
 // circle returns the names of BundleDeployments that depend on each other in a cycle that contains the first one, or nil. before contains
-// the names on the path to this one. seen contains the visited ones: each is visited only once, because the number of paths can grow
-// exponentially.
+// the names on the path to the given BundleDeployment. seen contains the names that were visited. Each BundleDeployment is visited only
+// once, because the number of paths can grow exponentially.
 func (p *pass) circle(ctx context.Context, deployment *v1alpha1.BundleDeployment, before []string, seen map[string]bool) []string {
 	if len(before) > 0 && deployment.Name == before[0] {
 		return before

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// graph has the dependencies of BundleDeployments.
+// graph is a client that returns BundleDeployments with the given dependencies.
 type graph struct {
 	client.Client
 
@@ -40,8 +40,8 @@ func (g *graph) deployment(name string) *v1alpha1.BundleDeployment {
 	return made
 }
 
-// TestCircle verifies that a cycle is found once, and that each BundleDeployment is read a bounded number of times: 30 layers of two that depend on
-// both of the next layer have 2^30 paths.
+// TestCircle verifies that a cycle is found once, and that each BundleDeployment is read only a few times. If each of two BundleDeployments
+// in 30 layers depends on both in the next layer, there are 2^30 paths.
 func TestCircle(t *testing.T) {
 	const layers = 30
 

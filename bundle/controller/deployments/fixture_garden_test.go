@@ -36,10 +36,10 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/controller/deployments"
 )
 
-// hub and target are the configurations of two API servers. They share an etcd, in which each has a prefix of its own.
+// hub and target are the configurations of two API servers. They share an etcd, in which each has its own prefix.
 var hub, target *rest.Config
 
-// targetKubeconfig is the kubeconfig of the administrator of the target.
+// targetKubeconfig is a kubeconfig for the target's administrator.
 var targetKubeconfig []byte
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -354,7 +354,8 @@ func (f *fixture) unpackOf(deployment string) {
 	}
 }
 
-// pass makes the controller look at the BundleDeployment once. It verifies that all conditions are set for the current generation.
+// pass makes the controller reconcile the BundleDeployment once. It verifies that all conditions are set for the current
+// generation.
 func (f *fixture) pass() (time.Duration, error) {
 	f.Helper()
 
@@ -381,7 +382,8 @@ func (f *fixture) pass() (time.Duration, error) {
 	return result.RequeueAfter, err
 }
 
-// settle repeats passes, while Bundles are unpacked and time passes, until the controller waits for longer than a few seconds.
+// settle unpacks Bundles, advances the time and repeats reconciliations, until the controller waits for longer than a few
+// seconds.
 func (f *fixture) settle() *v1alpha1.BundleDeployment {
 	f.Helper()
 

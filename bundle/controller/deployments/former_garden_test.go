@@ -67,8 +67,8 @@ func (l lossyStatus) Update(ctx context.Context, object client.Object, options .
 	return err
 }
 
-// TestFormerBundleIsDeletedLater loses the deletion of the former Bundle at the end of a pivot, or the response to the status before it. The
-// next pass deletes the Bundle, although there is nothing to compare.
+// TestFormerBundleIsDeletedLater loses the deletion of the previous Bundle at the end of a pivot, or the response to the status update
+// before it. The next reconciliation must delete the Bundle, although there is nothing to compare.
 func TestFormerBundleIsDeletedLater(t *testing.T) {
 	for name, loses := range map[string]lossy{"deletion": {deletion: true}, "status": {status: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,8 @@ func TestFormerBundleIsDeletedLater(t *testing.T) {
 	}
 }
 
-// TestConflictsDoNotAddUp lets passes fail with conflicts, as happens while the watch of the hub resumes. The pause before the next pass does not grow.
+// TestConflictsDoNotAddUp makes reconciliations fail with conflicts, as happens while the hub's watch resumes. The pause before the next
+// reconciliation must not grow.
 func TestConflictsDoNotAddUp(t *testing.T) {
 	f := newFixture(t)
 	behind := &lossy{Client: f.options.Client, conflicts: 1}

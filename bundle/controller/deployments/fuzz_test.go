@@ -2,7 +2,7 @@ package deployments
 
 import "testing"
 
-// FuzzKubeconfig parses arbitrary kubeconfigs. One that is accepted names no program and no file.
+// FuzzKubeconfig parses arbitrary kubeconfigs. An accepted kubeconfig must not name a program or a file.
 func FuzzKubeconfig(f *testing.F) {
 	const rest = "clusters: [{name: c, cluster: {server: 'https://x'}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n"
 

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// If somebody keeps changing the objects, they are compared immediately the first burst times, and then after a pause that doubles
-	// from firstPause to lastPause. After quietTime without a change, this starts over. The pauses limit the work for objects that a
-	// controller writes all the time.
+	// If somebody keeps changing the objects, burst is the number of comparisons without a pause. Before each further comparison,
+	// there is a pause that doubles from firstPause to lastPause. After quietTime without a change, this starts over. The pauses
+	// limit the work for objects that a controller writes all the time.
 	burst      = 10
 	firstPause = time.Second
 	lastPause  = time.Minute
@@ -69,7 +69,7 @@ func (m *memory) pause() time.Duration {
 	return min(firstPause<<min(m.comparisons-burst, burst), lastPause)
 }
 
-// health sets the condition Healthy, and returns the time until the next check.
+// health sets the Healthy condition, and returns the time until the next check.
 func (p *pass) health(ctx context.Context) (time.Duration, error) {
 	view := p.view()
 	problems := view.Problems
@@ -103,7 +103,8 @@ func (p *pass) health(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// unhealthy describes the installed objects that are not healthy. It reads them, unless this pass has already done so.
+// unhealthy describes the installed objects that are not healthy. It reads the objects, unless this reconciliation has already
+// done so.
 func (p *pass) unhealthy(ctx context.Context) ([]string, error) {
 	if problems, known := p.applied.Problems(); known {
 		return problems, nil
@@ -112,7 +113,8 @@ func (p *pass) unhealthy(ctx context.Context) ([]string, error) {
 	return p.applier.Unhealthy(ctx, p.cluster, p.owner) //nolint:wrapcheck // health classifies the error
 }
 
-// setHealth sets the condition Healthy.
+// setHealth sets the Healthy condition. If an object that is not watched is missing, setHealth makes the next reconciliation
+// create it again.
 func (p *pass) setHealth(problems []string, watched bool) {
 	if len(problems) == 0 {
 		p.set(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "all objects are healthy")
@@ -130,7 +132,7 @@ func (p *pass) setHealth(problems []string, watched bool) {
 
 	for _, problem := range problems {
 		if !watched && strings.HasSuffix(problem, " is missing") {
-			p.memory.bundle = "" // The next pass creates it again.
+			p.memory.bundle = "" // makes a comparison due
 		}
 	}
 }

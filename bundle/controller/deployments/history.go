@@ -18,7 +18,7 @@ const (
 	maxHistory  = 256 << 10
 )
 
-// version describes an installed Bundle. The result has no number yet.
+// version returns the history entry for an installed Bundle, without its number.
 func version(bundle *v1alpha1.Bundle, config *runtime.RawExtension, at time.Time) v1alpha1.Version {
 	template := v1alpha1.BundleTemplate{
 		Metadata: metav1.ObjectMeta{Labels: maps.Clone(bundle.Labels), Annotations: maps.Clone(bundle.Annotations)},

@@ -21,7 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// install brings the target cluster one step closer to the template, and returns the time until the next pass.
+// install brings the target cluster one step closer to the template, and returns the time until the next reconciliation.
 func (p *pass) install(ctx context.Context) (time.Duration, error) {
 	found, err := p.findBundles(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *pass) suspended() {
 	}
 }
 
-// setPending sets the condition Installed while the desired Bundle cannot be installed yet.
+// setPending sets the Installed condition while the desired Bundle cannot be installed yet.
 func (p *pass) setPending(message string) {
 	if p.status.ActiveBundle == "" {
 		p.setNotInstalled(v1alpha1.ReasonInstallPending, message)
@@ -113,7 +113,7 @@ func (p *pass) installBundle(ctx context.Context, found *bundles) (time.Duration
 	return p.pivot(ctx, found)
 }
 
-// setReason replaces the reason of Installed.
+// setReason replaces the reason of the Installed condition.
 func (p *pass) setReason(reason string) {
 	for i := range p.status.Conditions {
 		if p.status.Conditions[i].Type == v1alpha1.TypeInstalled {
@@ -130,7 +130,7 @@ func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error)
 		p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, p.memory.message)
 
 		after, err := p.health(ctx)
-		// The pass that installed the Bundle may have failed to store the status or to delete the former Bundle.
+		// The reconciliation that installed the Bundle may have failed to store the status or to delete the previous Bundle.
 		return after, errors.Join(err, p.bound(ctx, found, 0))
 	}
 
@@ -180,14 +180,14 @@ func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error)
 	return p.installed(ctx, found, progress.Message)
 }
 
-// follow watches the applied objects.
+// follow starts watching the applied objects.
 func (p *pass) follow(applied applier.Progress) {
 	p.applied = applied
 	p.watches.Follow(p.cluster, p.deployment.Name, applied.Objects)
 }
 
-// interrupted sets the conditions after an error that may be temporary. If the cluster is unreachable, it returns no error but the time
-// until the next attempt.
+// interrupted sets the conditions after an error that may be temporary. If the cluster is unreachable, it returns the time until the
+// next attempt instead of an error.
 func (p *pass) interrupted(err error) (time.Duration, error) {
 	if applier.Unreachable(err) {
 		p.memory.away = true
@@ -201,7 +201,7 @@ func (p *pass) interrupted(err error) (time.Duration, error) {
 	return 0, err
 }
 
-// installed records that the desired Bundle is installed. The status is stored before the former Bundle is deleted.
+// installed records that the desired Bundle is installed. It stores the status before it deletes the previous Bundle.
 func (p *pass) installed(ctx context.Context, found *bundles, message string) (time.Duration, error) {
 	name := found.desired.Name
 	if !p.isActive(name) {
@@ -230,7 +230,7 @@ func (p *pass) installed(ctx context.Context, found *bundles, message string) (t
 	return after, p.bound(ctx, found, 0)
 }
 
-// fail records that the desired Bundle cannot be installed, and applies the objects of the former one again.
+// fail records that the desired Bundle cannot be installed, and applies the objects of the active Bundle again.
 func (p *pass) fail(ctx context.Context, found *bundles, err error) (time.Duration, error) {
 	if this := installation(found.desired.Name, p.config()); p.memory.failed != this {
 		p.memory.failed, p.memory.failures = this, 0
@@ -293,7 +293,8 @@ func (p *pass) stay(ctx context.Context, found *bundles) (time.Duration, error) 
 	return min(after, max(retry, time.Second)), err
 }
 
-// keep repairs the objects of the active Bundle while the desired one is not installed. The caller has set the condition Installed.
+// keep repairs the objects of the active Bundle while the desired one is not installed. The caller must have set the Installed
+// condition.
 func (p *pass) keep(ctx context.Context, found *bundles) (time.Duration, error) {
 	switch {
 	case p.status.ActiveBundle == "":
@@ -373,8 +374,8 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 	return p.health(ctx)
 }
 
-// content returns the content of a Bundle. The content of all Bundles of a BundleDeployment has the same part name, so that objects move
-// from one to the next.
+// content returns the content of a Bundle. The content of all Bundles of a BundleDeployment has the same part name, so that objects can
+// pass from one Bundle to the next.
 func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle, config []byte) (applier.Content, error) {
 	namespace := cmp.Or(p.deployment.Spec.InstallNamespace, defaultNamespace)
 

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// away is the Content of a class that needs the version of a cluster that does not respond.
+// away is a Content that needs the Kubernetes version of a cluster that does not respond.
 type away struct{}
 
 // Load implements Content.

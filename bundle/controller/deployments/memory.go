@@ -20,24 +20,25 @@ type memory struct {
 	checked       time.Time
 	// comparisons is the number of consecutive comparisons that were caused by changes of objects.
 	comparisons int
-	// away reports whether the cluster was unreachable in the last pass.
+	// away is true if the cluster was unreachable during the last reconciliation.
 	away bool
-	// held reports whether a circuit breaker caused the error in the conditions.
+	// held is true if a circuit breaker caused the error in the conditions.
 	held bool
-	// message is the message of the condition Installed from the pass that completed the installation.
+	// message is the message of the Installed condition when the installation was completed.
 	message string
 	// pivot is the installation in progress, which started at began.
 	pivot string
 	began time.Time
 	// failed is the installation that failed, problem is the reason, and retry is the time of the next attempt. failedAt is the generation
-	// at that time: when the generation changes, the next attempt is due at once. If terminal is set, only that makes it due.
+	// at the time of the failure: when the generation changes, the next attempt is due at once. If terminal is true, the next attempt is
+	// due only then.
 	failed, problem string
 	failures        int
 	retry           time.Time
 	terminal        bool
 	failedAt        int64
-	// masked contains the texts that messages must not contain, by installation. It lacks an installation whose content has not been read
-	// since the controller started.
+	// masked contains the texts that messages must not contain, by installation. It does not contain an installation whose content has
+	// not been read since the controller started.
 	masked map[string][]string
 }
 
@@ -82,7 +83,8 @@ func (r *Reconciler) forget(name string) {
 	r.clusters.release(name)
 }
 
-// retryOthers makes the next attempts of all failed BundleDeployments due, except that of the given one, and returns their names.
+// retryOthers makes the next attempts of all failed BundleDeployments except the given one due, and returns the names of these
+// BundleDeployments.
 func (r *Reconciler) retryOthers(but string) (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Values of the label result.
+// Values of the result label.
 const (
 	resultInstalled = "installed"
 	resultFailed    = "failed"

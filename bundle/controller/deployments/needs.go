@@ -25,8 +25,8 @@ func needsOf(deployment *v1alpha1.BundleDeployment) (needs []need) {
 	return needs
 }
 
-// recordNeeds records the objects that a BundleDeployment needs. It is called before a pass reads these objects, so that later changes
-// cause another pass. The caller must hold the lock.
+// recordNeeds records the objects that a BundleDeployment needs. It must be called before these objects are read, so that later
+// changes cause another reconciliation. The caller must hold the lock.
 func (r *Reconciler) recordNeeds(deployment *v1alpha1.BundleDeployment, known *memory) {
 	needs := needsOf(deployment)
 	if slices.Equal(needs, known.needs) {

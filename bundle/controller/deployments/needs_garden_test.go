@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// lists counts the lists of all BundleDeployments.
+// lists is a client that counts the calls that list all BundleDeployments.
 type lists struct {
 	client.Client
 
@@ -30,9 +30,9 @@ func (l *lists) List(ctx context.Context, list client.ObjectList, options ...cli
 	return l.Client.List(ctx, list, options...)
 }
 
-// TestNeeds verifies that a BundleDeployment continues when the one that it depends on is installed, and when the Secret with its kubeconfig
-// appears: a poll would come in an hour. A change of a BundleDeployment does not make the controller read all others, because the time for
-// changes of all of them would then grow with the square of their number.
+// TestNeeds verifies that a BundleDeployment continues when the one that it depends on is installed, and when the Secret with its
+// kubeconfig appears, although the next poll is an hour away. A change of a BundleDeployment does not make the controller read all others,
+// because the time for changes of all of them would then grow with the square of their number.
 func TestNeeds(t *testing.T) {
 	f := newFixture(t)
 	f.options.UnreachableInterval = time.Hour

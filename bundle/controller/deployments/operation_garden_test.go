@@ -105,8 +105,8 @@ func TestHealth(t *testing.T) {
 	f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, "")
 }
 
-// TestSecretsInHealth lets a controller on the cluster quote a Secret in the status of an object. The condition masks it, also while the content cannot
-// be read, and bounds the text of each object.
+// TestSecretsInHealth simulates a controller on the cluster that quotes a Secret in the status of an object. The condition must mask the
+// Secret, even while the content cannot be read, and limit the text about each object.
 func TestSecretsInHealth(t *testing.T) {
 	f := newFixture(t)
 	first, second := f.name+"-a", f.name+"-b"
@@ -241,7 +241,7 @@ func TestTarget(t *testing.T) {
 	f.wantInstalled()
 	f.want(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "")
 
-	// A deletion does not wait for a lost cluster for longer than the time-out.
+	// A deletion does not wait for a lost cluster longer than the timeout.
 	f.kubeconfig(unreachable)
 
 	if err := f.Delete(t.Context(), f.deployment()); err != nil {
@@ -358,7 +358,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestSuspendAndDryRun verifies that spec.suspend and spec.dryRun prevent changes of the cluster, and that a dry run names the differences.
+// TestSuspendAndDryRun verifies that spec.suspend and spec.dryRun prevent changes to the cluster, and that a dry run names the differences.
 func TestSuspendAndDryRun(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.content("1", f.configMap("one", "1")+f.configMap("two", "1")), func(made *v1alpha1.BundleDeployment) { made.Spec.DryRun = true })

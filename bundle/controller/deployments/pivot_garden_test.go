@@ -20,7 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 )
 
-// TestPivot installs a Bundle, upgrades it and removes it. The former Bundle is deleted after the new one is installed.
+// TestPivot installs a Bundle, upgrades it and removes it. The previous Bundle is deleted after the new one is installed.
 func TestPivot(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.content("1", f.configMap("stays", "1")+f.configMap("goes", "1")))
@@ -67,7 +67,7 @@ func TestPivot(t *testing.T) {
 	}
 }
 
-// TestSixBadTemplates sets a template that works after six that do not: rukpak stops at the fifth (regression 4).
+// TestSixBadTemplates sets a valid template after six invalid ones. rukpak would stop at the fifth (regression 4).
 func TestSixBadTemplates(t *testing.T) {
 	f := newFixture(t)
 	f.create(f.content("1", f.configMap("one", "1")))
@@ -197,8 +197,8 @@ func TestDeletedBundles(t *testing.T) {
 	f.wantInstalled()
 }
 
-// TestDefinitionAndItsObject installs a definition and an object of its kind in one Bundle, and keeps the definition while an object of
-// somebody else exists (regression 9).
+// TestDefinitionAndItsObject installs a definition and an object of its kind in one Bundle, and keeps the definition while an object
+// that somebody else created exists (regression 9).
 func TestDefinitionAndItsObject(t *testing.T) {
 	f := newFixture(t)
 	group := strings.ReplaceAll(f.name, "-", "") + ".example.com"

@@ -14,16 +14,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// proxy stands between the controller and the API server of the target. It counts calls, and can be down.
+// proxy is a proxy between the controller and the target's API server. It counts calls, and can be down.
 type proxy struct {
 	server *httptest.Server
 
 	mu   sync.Mutex
 	down bool
-	// status is the status of all responses; 0 means those of the API server.
+	// status is the status of all responses. With 0, the proxy returns the API server's responses.
 	status int
 	calls  []string
-	// watches are the numbers of watches that have begun, by path.
+	// watches contains the number of started watches, by path.
 	watches map[string]int
 }
 
@@ -91,7 +91,7 @@ func (p *proxy) setDown(down bool) {
 	}
 }
 
-// setStatus sets the status of all responses; 0 means those of the API server. It ends all watches.
+// setStatus sets the status of all responses, or 0 for the API server's responses. It ends all watches.
 func (p *proxy) setStatus(status int) {
 	p.mu.Lock()
 	p.status = status

@@ -17,9 +17,9 @@ import (
 
 var errAway = errors.New("the hub is unreachable")
 
-// TestRequirement05Unevaluated makes a call to the hub fail in the first pass after a change of the spec. The conditions of the former
-// generation might no longer hold, so none of them may claim success for the new one. Installed may stay true with another reason than
-// InstallationSucceeded.
+// TestRequirement05Unevaluated makes a call to the hub fail in the first reconciliation after a change of the spec. The conditions of
+// the previous generation might no longer hold, so none of them may claim success for the new one. Installed may stay true with
+// another reason than InstallationSucceeded.
 func TestRequirement05Unevaluated(t *testing.T) {
 	for call, broken := range map[string]interceptor.Funcs{
 		"listing the Bundles": {List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return errAway }},

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// TestRequirement10EmbeddedBundles verifies that the Bundle of a template is created again when somebody deletes it, that the former Bundle
-// stays while the new one cannot be unpacked, and that it is deleted after a pivot.
+// TestRequirement10EmbeddedBundles verifies that the Bundle of a template is created again when somebody deletes it, that the previous
+// Bundle stays while the new one cannot be unpacked, and that it is deleted after a pivot.
 func TestRequirement10EmbeddedBundles(t *testing.T) {
 	eachClass(t, func(t *testing.T, f *fixture) {
 		first := f.content("1", f.configMap("one", "1"))

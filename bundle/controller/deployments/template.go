@@ -87,8 +87,8 @@ func withoutEmpty(value any) any {
 	return kept
 }
 
-// bundleName returns <name>-<hash>. It shortens a long name and adds digits of the name's hash, so that BundleDeployments whose names
-// start alike and whose templates are equal have different Bundles.
+// bundleName returns <name>-<hash>. It shortens a long name and adds digits of the name's hash, so that BundleDeployments with equal
+// templates have different Bundles even if their names start with the same characters.
 func bundleName(deployment, hash string) string {
 	room := maxName - len(hash) - 1
 	if len(deployment) <= room {

@@ -30,7 +30,7 @@ func template(ref string, labels map[string]string) v1alpha1.BundleTemplate {
 	}
 }
 
-// TestTemplateHash verifies which changes of a template need another Bundle.
+// TestTemplateHash verifies which changes to a template require another Bundle.
 func TestTemplateHash(t *testing.T) {
 	base := hashOf(t, template("r:1", map[string]string{"a": "1", "b": "2"}))
 

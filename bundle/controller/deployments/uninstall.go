@@ -16,7 +16,7 @@ import (
 )
 
 // uninstall removes the objects from the target cluster, then the Bundles and the finalizer. After the deletion timeout, it removes the
-// Bundles and the finalizer even if objects remain, which an event then lists.
+// Bundles and the finalizer even if objects remain. An event then lists these objects.
 func (p *pass) uninstall(ctx context.Context) (reconcile.Result, error) {
 	if p.deployment.Spec.Suspend {
 		p.Events.Eventf(p.deployment, nil, "Warning", v1alpha1.ReasonSuspended, "Uninstall", "suspended: the objects remain on the cluster")
@@ -89,7 +89,7 @@ func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
 	return progress.Message, progress.Done
 }
 
-// remaining describes the objects that are still on the cluster, for an event.
+// remaining lists the objects that are still on the cluster, for an event.
 func (p *pass) remaining(ctx context.Context) string {
 	if p.cluster == nil {
 		return "the objects on the cluster are unknown"

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// workers is the number of BundleDeployments that are processed at the same time.
+	// workers is the maximum number of BundleDeployments that are reconciled at the same time.
 	workers = 8
 	// Errors that have no retry interval of their own are retried after firstBackoff, which doubles up to lastBackoff.
 	firstBackoff = time.Second
@@ -82,7 +82,7 @@ func (r *Reconciler) concerns() predicate.Predicate {
 	return predicate.And(own, changed)
 }
 
-// ownerOf returns the BundleDeployment of a Bundle, if the BundleDeployment has this class.
+// ownerOf returns a request for the BundleDeployment that owns a Bundle, if the BundleDeployment has this class.
 func (r *Reconciler) ownerOf(ctx context.Context, bundle client.Object) []reconcile.Request {
 	labels := bundle.GetLabels()
 	if labels[v1alpha1.LabelOwnerKind] != v1alpha1.KindBundleDeployment {
@@ -99,9 +99,10 @@ func (r *Reconciler) ownerOf(ctx context.Context, bundle client.Object) []reconc
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// dependents returns the BundleDeployments of this class that may be waiting for a change of another one: those that depend on it and, if
-// it is being deleted, those that could not be installed, because it may own one of their objects. The next attempts of the latter become
-// due. dependents is called for each change of a BundleDeployment, so it does not list all of them.
+// dependents returns requests for the BundleDeployments of this class that may be waiting for the change of another one: those that
+// depend on the changed one and, if the changed one is being deleted, those that could not be installed, because it may own one of
+// their objects. The next attempts of the latter become due. dependents is called for each change of a BundleDeployment, so it does
+// not list all BundleDeployments.
 func (r *Reconciler) dependents(_ context.Context, changed client.Object) []reconcile.Request {
 	names := r.neededBy(need{kind: v1alpha1.KindBundleDeployment, name: changed.GetName()})
 	if !changed.GetDeletionTimestamp().IsZero() {
@@ -140,7 +141,7 @@ type changes struct {
 
 func newChanges() *changes { return &changes{names: map[string]bool{}, signal: make(chan struct{}, 1)} }
 
-// report adds a BundleDeployment.
+// report adds a BundleDeployment and signals enqueue.
 func (c *changes) report(name string) {
 	c.mutex.Lock()
 	c.names[name] = true

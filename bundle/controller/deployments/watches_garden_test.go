@@ -22,7 +22,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// startWatching starts a controller with a class of its own that finds changes by watches only: all polls would come in an hour.
+// startWatching starts a controller with its own class. It must find changes through watches, because the next poll is an hour
+// away.
 func (f *fixture) startWatching() *prometheus.Registry {
 	f.Helper()
 
@@ -284,7 +285,7 @@ func TestAtRest(t *testing.T) {
 	})
 }
 
-// awaitQuiet waits until there was no call for a time.
+// awaitQuiet waits until there has been no call for the time quiet.
 func (f *fixture) awaitQuiet(between *proxy, quiet time.Duration) {
 	f.Helper()
 
@@ -330,8 +331,8 @@ func gauge(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	return 0
 }
 
-// TestRegression14Rejected lets a target reject its kubeconfig. One call per interval is made for all BundleDeployments, watches included. They
-// recover on their own, and at once if the Secret gets another kubeconfig.
+// TestRegression14Rejected makes a target reject its kubeconfig. The controller may make only one call per interval for all
+// BundleDeployments, including watches. They must recover on their own, and at once if the Secret gets another kubeconfig.
 func TestRegression14Rejected(t *testing.T) {
 	const interval = 500 * time.Millisecond
 
@@ -403,8 +404,8 @@ func TestRegression14Rejected(t *testing.T) {
 	}
 }
 
-// TestRegression14Outage takes the API server of a target away from several BundleDeployments. All become Unknown, one call per interval is
-// made for all of them, and all recover on their own.
+// TestRegression14Outage makes a target's API server unreachable for several BundleDeployments. All must become Unknown, the controller may
+// make only one call per interval for all of them, and all must recover on their own.
 func TestRegression14Outage(t *testing.T) {
 	const interval = 500 * time.Millisecond
 

@@ -1,6 +1,8 @@
-// Package ownwrites lets controllers detect that their cache has not received their last write yet, and retry passes that failed because of that.
+// Package ownwrites lets controllers detect that their cache has not received their last write yet, and retry reconciliations that failed
+// for this reason.
 //
-// A pass over an older state would repeat work, compute another status, and fail with a conflict when it writes that.
+// A reconciliation of an older state would repeat work, compute a different status, and fail with a conflict when it writes this
+// status.
 package ownwrites
 
 import (
@@ -16,10 +18,10 @@ import (
 const (
 	// Pause is the time after which a controller looks at the cache again.
 	Pause = 50 * time.Millisecond
-	// conflictPause is the time after which a pass that has failed with a conflict is repeated.
+	// conflictPause is the time after which a reconciliation that has failed with a conflict is repeated.
 	conflictPause = time.Second
-	// maxDelay is the time after which a cache is used even if it seems to lack a write. In a cluster that was restored from a backup,
-	// resource versions are lower than before.
+	// maxDelay is the time after which a cache is used even if a write seems to be missing from it. In a cluster that was restored
+	// from a backup, resource versions are lower than before.
 	maxDelay = 10 * time.Second
 )
 
@@ -35,7 +37,7 @@ type write struct {
 	at      time.Time
 }
 
-// Record records the response to a write.
+// Record records a write. written is the object in the response to the write.
 func (w *Writes) Record(written client.Object) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -47,7 +49,8 @@ func (w *Writes) Record(written client.Object) {
 	w.last[written.GetName()] = write{version(written), time.Now()}
 }
 
-// Missing reports whether an object is older than the last recorded write.
+// Missing reports whether a cached object is older than the last recorded write. It returns false once the write is older than
+// maxDelay.
 func (w *Writes) Missing(cached client.Object) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -65,9 +68,9 @@ func (w *Writes) Forget(name string) {
 	delete(w.last, name)
 }
 
-// Retry returns the result of a pass that has failed with an error. A conflict means that the cache is behind; this is also the case if
-// the response to a write was lost. After a conflict, the pause is fixed. A pause that doubles would stop the work for minutes after a
-// few conflicts in a row while the watch resumes.
+// Retry returns the result of a reconciliation that has failed with an error. A conflict means that the cache is behind, for example
+// because the response to a write was lost. After a conflict, the pause is fixed. If the pause doubled instead, a few conflicts in a
+// row while the watch resumes would stop the work for minutes.
 func Retry(err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil

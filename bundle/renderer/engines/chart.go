@@ -101,7 +101,7 @@ func checkDependencies(loaded *chart.Chart) error {
 	return nil
 }
 
-// ignoreRules returns the rules of .helmignore.
+// ignoreRules returns the chart's .helmignore rules, and Helm's default rules.
 func ignoreRules(files []file) (*ignore.Rules, error) {
 	rules := ignore.Empty()
 

@@ -189,7 +189,8 @@ func TestChartsThatCannotBeRendered(t *testing.T) {
 	}
 }
 
-// TestBombs renders templates that never end, or exceed the memory, the output or the stack. None of them ends this process.
+// TestBombs renders templates that never end, or that exceed the limits for memory, output or the stack. None of them may end
+// this process.
 func TestBombs(t *testing.T) {
 	t.Parallel()
 
@@ -247,7 +248,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestCheckChart loads a chart without rendering it: its values are not known yet.
+// TestCheckChart loads a chart without rendering it, because its values are not known yet.
 func TestCheckChart(t *testing.T) {
 	under := renderer.New(renderer.DefaultOptions())
 	if err := under.CheckChart(t.Context(), chart(`{{ fail "never" }}`)); err != nil {
@@ -294,7 +295,7 @@ func TestKustomizationsThatCannotBeRendered(t *testing.T) {
 		kustomization string
 		want          string
 	}{
-		"remote base":     {"resources: ['github.com/example/base?ref=v1']\n", "remote bases are not fetched, put them into the bundle"},
+		"remote base":     {"resources: ['github.com/example/base?ref=v1']\n", "remote bases are not fetched: put them into the bundle"},
 		"ssh base":        {"resources: ['git@example.com:a/b.git']\n", "remote bases are not fetched"},
 		"remote file":     {"resources: ['https://example.com/a.yaml']\n", "remote files are not fetched"},
 		"hidden address":  {resources + "transformers: [t.yaml]\n", "remote files are not fetched"},

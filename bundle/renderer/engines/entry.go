@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// entry is an fs.FileInfo with only the name and the type of a file or folder, which the rules of .helmignore read.
+// entry is an fs.FileInfo with only the name and the type of a file or folder. The .helmignore rules read nothing else.
 type entry struct {
 	name string
 	mode fs.FileMode

@@ -2,7 +2,7 @@ package engines
 
 import "testing"
 
-// FuzzLoadChart loads arbitrary charts. One that is accepted has a name, and is no library.
+// FuzzLoadChart loads arbitrary charts. An accepted chart must have a name, and must not be a library.
 func FuzzLoadChart(f *testing.F) {
 	const metadata = "apiVersion: v2\nname: one\nversion: 1.0.0\n"
 

@@ -28,7 +28,7 @@ func kustomize(files []file) ([]*unstructured.Unstructured, error) {
 
 	switch {
 	case err != nil && strings.Contains(err.Error(), "no 'git' program"):
-		return nil, errors.New("the kustomization has a remote base: remote bases are not fetched, put them into the bundle")
+		return nil, errors.New("remote bases are not fetched: put them into the bundle")
 	case err != nil:
 		return nil, fmt.Errorf("building the kustomization: %w", err)
 	}

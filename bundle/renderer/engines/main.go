@@ -25,7 +25,7 @@ import (
 const (
 	// grace is how much longer than its parent a process waits before it ends itself, in case the parent has died.
 	grace = 5 * time.Second
-	// maxMessage bounds an error message in bytes.
+	// maxMessage is the maximum length of an error message in bytes.
 	maxMessage = 4 << 10
 )
 
@@ -45,7 +45,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// protected calls run. It returns a panic of an engine as an error, because the bundle has caused it.
+// protected calls run. It converts a panic in Helm or Kustomize to an error, because the bundle has caused it.
 func protected(input io.Reader, output io.Writer) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -56,13 +56,13 @@ func protected(input io.Reader, output io.Writer) (err error) {
 	return run(input, output)
 }
 
-// file is a file of a bundle.
+// file is a file in the bundle. The name is its path.
 type file struct {
 	name    string
 	content []byte
 }
 
-// run renders the request on the input, and writes the objects, one per line.
+// run reads a request and the bundle's files from the input, and writes the rendered objects to the output, one per line.
 func run(input io.Reader, output io.Writer) error {
 	reader := bufio.NewReader(input)
 
@@ -99,8 +99,8 @@ func run(input io.Reader, output io.Writer) error {
 	return nil
 }
 
-// isolate limits the time and the memory of the process, and disables http.DefaultTransport. It does not block network connections as such:
-// the engines only use HTTP, and programs such as git, which the process cannot find because its PATH is empty.
+// isolate limits the time and the memory of the process, and disables http.DefaultTransport. It does not block other network connections:
+// the engines use only HTTP, and programs such as git, which the process cannot find because its PATH is empty.
 func isolate(request renderer.Request) error {
 	time.AfterFunc(request.Timeout+grace, func() { os.Exit(renderer.ExitTimeout) })
 

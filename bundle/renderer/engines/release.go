@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/renderer"
 )
 
-// Annotations of Helm.
+// Helm's annotations.
 const (
 	hookAnnotation   = "helm.sh/hook"
 	policyAnnotation = "helm.sh/resource-policy"
@@ -110,7 +110,8 @@ func renderOnce(files []file, release renderer.Release) ([]*unstructured.Unstruc
 	return objectsOf(loaded, rendered, release)
 }
 
-// capabilitiesOf returns .Capabilities: the version of the target, and the API versions of Kubernetes and those that the release adds.
+// capabilitiesOf returns .Capabilities: the target's Kubernetes version, the API versions of Kubernetes, and those that the release
+// adds.
 func capabilitiesOf(release renderer.Release) (*chartutil.Capabilities, error) {
 	version, err := chartutil.ParseKubeVersion(release.KubeVersion)
 	if err != nil {
@@ -124,7 +125,7 @@ func capabilitiesOf(release renderer.Release) (*chartutil.Capabilities, error) {
 	return capabilities, nil
 }
 
-// objectsOf returns the objects of the folder crds and of the rendered templates.
+// objectsOf returns the objects in crds/ and in the rendered templates.
 func objectsOf(loaded *chart.Chart, rendered map[string]string, release renderer.Release) (objects []*unstructured.Unstructured, err error) {
 	if !release.SkipCRDs {
 		if objects, err = definitionsOf(loaded); err != nil {
@@ -152,7 +153,7 @@ func objectsOf(loaded *chart.Chart, rendered map[string]string, release renderer
 	return objects, format.Distinct(objects)
 }
 
-// definitionsOf returns the objects of the folder crds, including those of dependencies. They stay when the release is removed.
+// definitionsOf returns the objects in crds/, including those of dependencies. It marks them to stay when the release is removed.
 func definitionsOf(loaded *chart.Chart) (objects []*unstructured.Unstructured, err error) {
 	for _, definition := range loaded.CRDObjects() {
 		found, err := format.Decode(definition.File.Data)
@@ -191,7 +192,7 @@ func wantedOf(rendered string, skipHooks bool) (objects []*unstructured.Unstruct
 	return objects, nil
 }
 
-// keep marks an object that stays when the release is removed.
+// keep marks an object to stay when the release is removed, unless the object already has a resource policy.
 func keep(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	if annotations == nil {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestDiffering checks that an object that only one of two renderings contains is found, too.
+// TestDiffering checks that differing also finds an object that only one of two renderings contains.
 func TestDiffering(t *testing.T) {
 	named := func(names ...string) (objects []*unstructured.Unstructured) {
 		for _, name := range names {

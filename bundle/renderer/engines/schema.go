@@ -66,7 +66,7 @@ func validateOne(schema []byte, values map[string]any) error {
 	return nil
 }
 
-// nothing is a loader that finds no schemas.
+// nothing is a schema loader that rejects all references.
 type nothing struct{}
 
 // Load implements jsonschema.URLLoader.

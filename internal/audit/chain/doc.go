@@ -1,6 +1,6 @@
 // Package chain defines the hash chain over the audit log of a service, and verifies it without trusting the service.
 //
-// A record of the chain covers one row: an entry of the table audit, or the audit columns of an operation. Its hash includes the
+// A record of the chain covers one row: an entry in the audit table, or the audit columns of an operation. Its hash includes the
 // hash of the preceding record, so nobody can change, remove, insert or reorder rows without changing all later hashes. Personal
 // fields are covered by a salted digest. An erasure removes the fields and the salt but keeps the digest, so the chain can still
 // be verified, while nobody can guess the fields from their digest.

@@ -12,10 +12,11 @@ import (
 // format identifies the file format in the first line.
 const format = "environment-broker audit chain 1"
 
-// maxLine bounds a line of a file, in bytes.
+// maxLine is the maximum length of a line in a file, in bytes.
 const maxLine = 16 << 20
 
-// Line is a line of an export: one JSON object with one of the fields. The first line is a Header, the last an End.
+// Line is a line of an export: one JSON object with exactly one of these fields. The first line is a Header, and the last is an
+// End.
 type Line struct {
 	Header    *Header    `json:"header,omitempty"`
 	Record    *Record    `json:"record,omitempty"`
@@ -35,7 +36,7 @@ type Header struct {
 
 // End is the last line of a file.
 type End struct {
-	// Records and Unchained are the numbers of lines.
+	// Records and Unchained are the numbers of lines with a record and with a row without a record.
 	Records   int64 `json:"records"`
 	Unchained int64 `json:"unchained"`
 	// Head is the head of the chain according to the service.
@@ -79,7 +80,7 @@ func (w *Writer) End(head Head) error {
 	return w.encoder.Encode(Line{End: &w.end})
 }
 
-// ErrIncomplete reports a file without its last lines.
+// ErrIncomplete reports a file that lacks lines, for example because it was cut off.
 var ErrIncomplete = errors.New("the file is incomplete: its last line is missing, or does not match the number of lines")
 
 // FileVerifier verifies a chain in one or several files, such as the files of an archive followed by an export. Use
@@ -87,11 +88,11 @@ var ErrIncomplete = errors.New("the file is incomplete: its last line is missing
 type FileVerifier struct {
 	options  Options
 	verifier *Verifier
-	// head is the head in the last line of the last file.
+	// head is the head of the chain according to the file that was added last.
 	head Head
 }
 
-// NewFileVerifier returns a verifier. The files determine the fields Now and After of the options.
+// NewFileVerifier returns a verifier. It ignores Options.Now and Options.After, and takes these values from the files.
 func NewFileVerifier(options Options) *FileVerifier { return &FileVerifier{options: options} }
 
 // Add verifies a file. Each file must continue the previous one, or start with the first record, because an export repeats the
@@ -158,12 +159,12 @@ func (f *FileVerifier) Add(file io.Reader) error {
 // begin checks the header of a file. repeated reports whether the file starts with the first record although another file preceded it.
 func (f *FileVerifier) begin(header Header) (repeated bool, err error) {
 	if header.Format != format {
-		return false, fmt.Errorf("the file has the format %q, want %q", header.Format, format)
+		return false, fmt.Errorf("the file has the format %q, but %q is required", header.Format, format)
 	}
 
 	exported, err := time.Parse(timeLayout, header.ExportedAt)
 	if err != nil {
-		return false, fmt.Errorf("the header has an invalid time exportedAt: %w", err)
+		return false, fmt.Errorf("the exportedAt time in the header is invalid: %w", err)
 	}
 
 	f.options.Now = exported

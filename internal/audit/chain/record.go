@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Sources of records: the tables of the rows that they cover.
+// The values of Record.Source, which identify the table of the covered row.
 const (
 	SourceEntry     = "entry"
 	SourceOperation = "operation"
@@ -39,12 +39,13 @@ type Row struct {
 	// Status is empty for operations.
 	Status  string `json:"status,omitempty"`
 	Account string `json:"account,omitempty"`
-	// KeepUntil must equal the field of the record, see Record.keeps.
+	// KeepUntil must agree with Record.KeepUntil; see Record.keeps.
 	KeepUntil string `json:"keepUntil,omitempty"`
 	// OrderedBy and Entry are the personal fields. Entry is JSON.
 	OrderedBy string `json:"orderedBy,omitempty"`
 	Entry     string `json:"entry,omitempty"`
-	// ErasedBy is the ID of the audit entry of the erasure that emptied the row, or empty. The digests do not cover it.
+	// ErasedBy is the ID of the audit entry for the erasure that removed the row's personal fields, or empty. The digests do not
+	// cover it.
 	ErasedBy string `json:"erasedBy,omitempty"`
 }
 
@@ -93,8 +94,9 @@ func (r *Record) content() string {
 	return digest(row.At, row.Action, row.InstanceID, row.OperationID, row.PredecessorID, row.Status, row.Account, r.Personal)
 }
 
-// keeps reports whether the row may have this end of the retention period. Earlier releases chained operations without one. Such
-// operations must not be removed, even if their rows now have an end of the retention period.
+// keeps reports whether until, the end of the retention period in the row, agrees with the record. Earlier releases chained
+// operations without such an end. Such operations must not be removed, even if their rows now have an end of the retention
+// period.
 func (r *Record) keeps(until string) bool {
 	return until == r.KeepUntil || r.KeepUntil == "" && r.Source == SourceOperation
 }
@@ -104,7 +106,7 @@ func (r *Record) link(previous string, number int64) string {
 	return digest(previous, strconv.FormatInt(number, 10), r.Source, r.ID, r.ChainedAt, r.KeepUntil, r.Content)
 }
 
-// digest hashes fields with unambiguous boundaries.
+// digest hashes the fields, each preceded by its length so that field boundaries are unambiguous.
 func digest(fields ...string) string {
 	hash := sha256.New()
 

@@ -24,9 +24,9 @@ const (
 )
 
 const (
-	// maxProblems is the number of problems that a report lists.
+	// maxProblems is the maximum number of problems that a report lists, not counting truncations.
 	maxProblems = 20
-	// maxErasures is the number of erasures that a report lists.
+	// maxErasures is the maximum number of erasures that a report lists.
 	maxErasures = 100
 )
 
@@ -55,14 +55,14 @@ func (p Problem) Text() string {
 	return text
 }
 
-// Erasure describes a deletion of an account's personal data that emptied rows of the chain.
+// Erasure describes an erasure of an account's personal data from rows of the chain.
 type Erasure struct {
 	// EntryID is the ID of the erasure's entry in the audit log.
 	EntryID string `json:"entryID"`
 	At      string `json:"at,omitempty"`
 	By      string `json:"by,omitempty"`
 	Account string `json:"account,omitempty"`
-	// Operations and Entries are the numbers of emptied rows that still exist.
+	// Operations and Entries are the numbers of erased rows that still exist.
 	Operations int `json:"operations"`
 	Entries    int `json:"entries"`
 }
@@ -86,7 +86,7 @@ type Report struct {
 	// Pending is the number of rows that are too recent to be chained.
 	Pending  int64     `json:"pending"`
 	Erasures []Erasure `json:"erasures"`
-	// Erased is the number of rows that erasures have emptied.
+	// Erased is the number of erased rows that still exist.
 	Erased int64 `json:"erased"`
 }
 
@@ -115,24 +115,25 @@ type Verifier struct {
 	// records were reordered. index is the index of the problem in the report.
 	broken *Head
 	index  int
-	// erasures contains the audit entries of erasures by ID. emptied contains the rows that name an erasure.
+	// erasures contains the audit entries of erasures by ID. emptied counts the rows that refer to each erasure, by the ID of its
+	// entry.
 	erasures map[string]erasureEntry
 	emptied  map[string]*emptied
-	// order contains the keys of emptied in the order of their first row.
+	// order contains the keys of emptied in the order in which the first row of each was found.
 	order []string
 	// pending contains the IDs of the rows that are not chained yet.
 	pending map[string]bool
 }
 
-// erasureEntry is the audit entry of an erasure. operations and entries are the numbers of rows that it claims to have emptied,
-// whereas the fields of Erasure count the rows that were found.
+// erasureEntry is the audit entry of an erasure. operations and entries are the numbers of rows that were erased according to the
+// entry, whereas the fields of Erasure count the rows that were found.
 type erasureEntry struct {
 	Erasure
 
 	operations, entries int
 }
 
-// emptied counts the rows that name an erasure. accounts contains one row for each account.
+// emptied counts the rows that refer to the same erasure. accounts contains one of these rows for each account.
 type emptied struct {
 	operations, entries int
 	first, last         Record
@@ -239,8 +240,8 @@ func (v *Verifier) checkRow(record Record) {
 	v.noteErasure(record)
 }
 
-// checkErased checks that a row that names an erasure is empty, and counts the row. Finish compares the number of such rows with the
-// entry of the erasure.
+// checkErased checks that a row that refers to an erasure has no personal fields, and counts the row. Finish compares the number
+// of such rows with the number in the erasure's entry.
 func (v *Verifier) checkErased(record Record) {
 	row := record.Row
 	v.report.Erased++
@@ -270,7 +271,7 @@ func (v *Verifier) checkErased(record Record) {
 	}
 }
 
-// noteErasure stores the entry of an erasure for checkErasures.
+// noteErasure stores the record's entry for checkErasures if it describes an erasure.
 func (v *Verifier) noteErasure(record Record) {
 	if record.Source != SourceEntry || record.Row.Action != "erase" || record.Row.Status != "200" {
 		return
@@ -283,7 +284,8 @@ func (v *Verifier) noteErasure(record Record) {
 		} `json:"after"`
 	}
 
-	// If the entry contains no numbers, no row may name it.
+	// Ignore the error: without numbers in the entry, both stay 0, so checkExtent reports a problem if any row refers to this
+	// erasure.
 	_ = json.Unmarshal([]byte(record.Row.Entry), &entry)
 
 	v.erasures[record.ID] = erasureEntry{
@@ -309,7 +311,7 @@ func (v *Verifier) AddUnchained(row Unchained) {
 // Finish returns the result. head is the head of the chain according to the service, or the zero Head if it is unknown.
 func (v *Verifier) Finish(head Head) Report {
 	if head.Number > v.last.Number {
-		v.truncated(fmt.Sprintf("the service has chained %d records, but the last ones after %d were removed", head.Number, v.last.Number))
+		v.truncated(fmt.Sprintf("the service has chained %d records, but those after record %d were removed", head.Number, v.last.Number))
 	}
 
 	if v.options.SinceHead != "" && v.report.Since == nil {
@@ -347,7 +349,7 @@ func (v *Verifier) truncated(detail string) {
 	v.report.Problems = slices.Insert(v.report.Problems, at, Problem{Number: v.last.Number, Problem: Truncated, Detail: detail})
 }
 
-// checkErasures compares the emptied rows with the entries of erasures.
+// checkErasures compares the erased rows with the audit entries of their erasures.
 func (v *Verifier) checkErasures() {
 	for _, id := range v.order {
 		found := v.emptied[id]
@@ -371,7 +373,7 @@ func (v *Verifier) checkErasures() {
 	}
 }
 
-// checkExtent checks that an erasure has not emptied more rows than its entry states, or rows of another account.
+// checkExtent checks that the rows that refer to an erasure are not more than its entry states and belong to the same account.
 func (v *Verifier) checkExtent(erasure erasureEntry, found *emptied) {
 	for _, account := range slices.Sorted(maps.Keys(found.accounts)) {
 		if account != erasure.Account {
@@ -382,7 +384,7 @@ func (v *Verifier) checkExtent(erasure erasureEntry, found *emptied) {
 
 	if found.operations > erasure.operations || found.entries > erasure.entries {
 		v.problem(found.last, Changed,
-			fmt.Sprintf("more rows refer to the erasure %s (operations: %d, entries: %d) than it emptied (operations: %d, entries: %d): "+
+			fmt.Sprintf("more rows refer to the erasure %s (operations: %d, entries: %d) than it erased (operations: %d, entries: %d): "+
 				"the reference of this row or of an earlier one was forged",
 				erasure.EntryID, found.operations, found.entries, erasure.operations, erasure.entries))
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// defaultTimeout is the default of Config.Timeout.
 const defaultTimeout = 10 * time.Second
 
 // The schemes of Config.URL.
@@ -23,7 +22,7 @@ const (
 	schemeHTTPS     = "https"
 )
 
-// Config configures the collector.
+// Config configures the delivery of the audit log to a collector.
 type Config struct {
 	URL     string        `env:"URL"     help:"collector that receives the audit log: syslog://host:514 (TCP; UDP is not supported), syslog+tls://host:6514, or the URL of an HTTP server that accepts JSON Lines; empty turns the delivery off"`
 	Token   secret.String `env:"TOKEN"   help:"bearer token for the HTTP server; empty for none"`
@@ -34,8 +33,8 @@ type Config struct {
 // DefaultConfig returns the defaults, with the delivery turned off.
 func DefaultConfig() Config { return Config{Timeout: defaultTimeout} }
 
-// Check returns an error about the URL, the token or the timeout. Callers prefix it with the variable of the URL. It does not quote
-// the URL, which may contain a password.
+// Check returns an error about the URL, the token or the timeout. Callers prefix it with the name of the URL variable. The error
+// does not quote the URL, which may contain a password.
 func (c Config) Check() error {
 	if c.URL == "" {
 		return nil
@@ -101,8 +100,8 @@ func New(config Config, service string, files *reload.Watcher) (Collector, error
 	return newSyslog(target, config.Timeout, service, transport), nil
 }
 
-// Message is a record in the form for collectors. It omits the salt, because somebody with the salt could guess the fields of
-// erased entries.
+// Message is the form in which a collector receives a record. It omits the salt, because with the salt, somebody could guess the
+// personal fields of erased entries.
 type Message struct {
 	Service string `json:"service"`
 	// Number and Hash identify the record in the chain.
@@ -110,8 +109,8 @@ type Message struct {
 	Hash   string `json:"hash"`
 	Source string `json:"source"`
 	ID     string `json:"id"`
-	// At and the fields below equal those of chain.Row. They are absent if the row was removed before the delivery. Entry is also
-	// absent if the row was emptied, and for an operation that the service itself started.
+	// At and the fields below are copied from chain.Row. They are omitted if the row was removed before the delivery. Entry is also
+	// omitted if the row was erased, or if the service itself started the operation.
 	At          string          `json:"at,omitempty"`
 	Action      string          `json:"action,omitempty"`
 	InstanceID  string          `json:"instanceID,omitempty"`

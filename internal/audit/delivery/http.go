@@ -73,7 +73,7 @@ func (c *httpCollector) Send(ctx context.Context, records []chain.Record) error 
 	return nil
 }
 
-// withoutURL returns the cause of an error of net/http. It drops the URL, whose query may contain a key.
+// withoutURL returns the cause of an error of net/http. It drops the URL, because the query may contain a key.
 func withoutURL(err error) error {
 	if detailed, is := errors.AsType[*url.Error](err); is {
 		return detailed.Err

@@ -20,7 +20,7 @@ import (
 const (
 	// priority combines facility 13 (log audit) with severity 5 (notice).
 	priority = 13*8 + 5
-	// unknown stands for an absent field of RFC 5424.
+	// unknown is the value that stands for an absent field in RFC 5424.
 	unknown = "-"
 )
 
@@ -56,8 +56,8 @@ type halfCloser interface {
 	CloseWrite() error
 }
 
-// Send implements Collector. After the last message it closes the connection for writing, and waits until the server closes it,
-// too. By then the server has read all messages: if it stops or fails before, the connection is reset.
+// Send implements Collector. After the last message it closes the connection for writing, and waits until the server also closes
+// it. By then the server has read all messages: if it stops or fails before, the connection is reset.
 func (c *syslogCollector) Send(ctx context.Context, records []chain.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

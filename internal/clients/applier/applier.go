@@ -33,10 +33,10 @@ func New(options Options) *Applier {
 	return &Applier{options}
 }
 
-// Apply installs the content on the cluster, and removes objects of the owner's earlier content that the new content omits. Each call
-// does a bounded amount of work, so callers repeat it until Progress.Done. A call after a crash continues the work. While an installation
-// is in progress, Apply skips parts that the inventory records as applied and healthy. When it is done, Apply clears these records, so
-// that the next call checks and repairs every part. Errors come from package failure.
+// Apply installs the content on the cluster, and removes objects of the owner's earlier content that the new content omits. Each
+// call does a bounded amount of work, so callers repeat it until Progress.Done. A call after a crash continues the work. While an
+// installation is in progress, Apply skips parts that the inventory records as applied and healthy. When it is done, Apply clears
+// these records, so that the next call checks and repairs every part. All errors are of type *failure.Error.
 func (a *Applier) Apply(ctx context.Context, cluster *Cluster, owner Owner, content Content) (Progress, error) {
 	return a.call(ctx, cluster, owner, func(work *work) (Progress, error) { return a.apply(ctx, work, content) })
 }
@@ -52,7 +52,7 @@ func (a *Applier) apply(ctx context.Context, work *work, content Content) (Progr
 	for i, part := range content.Parts {
 		where := work.owner.where(i, len(content.Parts), part.Name)
 		if a.exhausted(work) {
-			return Progress{Message: where + ": is next"}, nil
+			return Progress{Message: where + ": not started yet"}, nil
 		}
 		waiting, err := work.part(ctx, part, content)
 		if err != nil {
@@ -85,11 +85,11 @@ type work struct {
 	// changed reports whether the inventory may differ from the stored one.
 	changed bool
 
-	// checkDefinition is Content.CheckDefinition.
+	// checkDefinition is the Content.CheckDefinition of the content that this call applies or compares.
 	checkDefinition func(ctx context.Context, cluster client.Reader, present, wanted *unstructured.Unstructured) error
 
 	seenMutex sync.Mutex
-	// seen contains the objects that have the wanted content.
+	// seen contains the objects that this call has found in the wanted state or has applied.
 	seen map[ref]Object
 }
 
@@ -109,13 +109,12 @@ func (a *Applier) call(ctx context.Context, cluster *Cluster, owner Owner, do fu
 	return progress, failed
 }
 
-// load reads the inventory.
 func (w *work) load(ctx context.Context) (err error) {
 	w.inventory, err = load(ctx, w.client, w.owner)
 	return err
 }
 
-// store writes the inventory. If the write fails, call repeats it before it returns.
+// store writes the inventory. If the write fails, changed stays true, and call tries again before it returns.
 func (w *work) store(ctx context.Context) error {
 	err := w.inventory.save(ctx, w.client)
 	w.changed = err != nil

@@ -20,7 +20,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 )
 
-// concurrency is the number of concurrent calls for the objects of one owner. It limits the load on the API server of a small cluster.
+// concurrency is the maximum number of concurrent API calls for the objects of one owner. It limits the load on the API server of
+// a small cluster.
 const concurrency = 8
 
 // part applies one part and, if the content requires it, checks its health. waiting is "" if the part is ready. Otherwise it names the
@@ -65,7 +66,8 @@ func (w *work) part(ctx context.Context, part Part, content Content) (waiting st
 	return "", nil
 }
 
-// applyPart records and applies the objects of a part. If skip is true, it does neither when the cluster already has the objects.
+// applyPart records and applies the objects of a part. If skip is true and applying the objects would change nothing on the
+// cluster, it does neither.
 func (w *work) applyPart(ctx context.Context, part Part, entry *entry, skip bool) (waiting string, err error) {
 	content, unknown, err := w.prepare(ctx, part)
 	if err != nil || unknown != "" {
@@ -90,17 +92,17 @@ func (w *work) applyPart(ctx context.Context, part Part, entry *entry, skip bool
 	return w.apply(ctx, content.objects, known)
 }
 
-// intend stores the names of a part's objects before any of them is applied. It also writes if the inventory already
-// contains them: the write fails if another replica has changed the inventory, which stops a replica that has lost its lease.
+// intend stores the names of a part's objects before any of them is applied. It writes even if the inventory already contains
+// them: the write fails if another replica has changed the inventory, and so stops a replica that has lost its lease.
 func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
 	entry.intend(refs)
 	return w.store(ctx)
 }
 
 // apply applies the objects of a part in two waves. The first wave contains the objects that others depend on: namespaces,
-// definitions of kinds, cluster roles and classes. The second wave starts when all of these are ready. If an object is not ready yet,
-// waiting names it. known is the comparison of all objects, or nil. It is no longer valid for the second wave if the first wave changes
-// something, because a new definition of a kind can change the result for its objects.
+// CustomResourceDefinitions, cluster roles and classes. The second wave starts when all of these are ready. If an object is not
+// ready yet, waiting names it. known is the comparison of all objects, or nil. It is no longer valid for the second wave if the
+// first wave changes something, because a new CustomResourceDefinition can change the result for the objects of its kind.
 func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured, known comparison) (waiting string, err error) {
 	var base, rest []*unstructured.Unstructured
 
@@ -129,9 +131,9 @@ func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured, 
 	return w.applyAll(ctx, rest, known)
 }
 
-// applyAll applies the objects that differ from the cluster, ordered by kind. All objects pass a dry run first, so that a release with an
-// invalid object changes nothing. The dry run is skipped if known contains its result. An object with AnnotationRecreate and a changed
-// immutable field is deleted; the next call creates it again.
+// applyAll applies the objects that differ from the cluster, ordered by kind. All objects must pass a dry run first, so that a
+// release with an invalid object changes nothing. The dry run is skipped if known contains its result. An object with
+// AnnotationRecreate and a changed immutable field is deleted; the next call creates it again.
 func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructured, known comparison) (waiting string, err error) {
 	if known == nil {
 		if known, err = w.compare(ctx, objects); err != nil {
@@ -164,8 +166,8 @@ func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructure
 	return "", nil
 }
 
-// applyKind applies objects of one kind, several of them concurrently. After a failure it starts no further calls, but waits for the
-// calls in progress: a canceled call could take effect after the caller has begun to restore the former content.
+// applyKind applies objects of one kind, several of them concurrently. After a failure it starts no further calls, but waits for
+// the calls in progress: a canceled call could take effect after the caller has begun to restore the earlier content.
 func (w *work) applyKind(ctx context.Context, objects []*unstructured.Unstructured) error {
 	return lifecycle.Each(concurrency, objects, func(object *unstructured.Unstructured) error {
 		if err := w.serverSideApply(ctx, object); err != nil {
@@ -202,7 +204,7 @@ func (w *work) compare(ctx context.Context, objects []*unstructured.Unstructured
 	}
 
 	if err := group.Wait(); err != nil {
-		return nil, err //nolint:wrapcheck // it names the object already
+		return nil, err //nolint:wrapcheck // it already names the object
 	}
 
 	result := comparison{}
@@ -236,9 +238,9 @@ func (w *work) differs(ctx context.Context, object, present *unstructured.Unstru
 	return changed, nil
 }
 
-// dryRun returns the result of a dry run of applying the object. An object that the owner must not apply is an error. The UID of present
-// is empty if the object does not exist. dryRun first removes fields from object that must not be applied: see dropInvalidCABundle and
-// leaveReplicas.
+// dryRun applies the object as a dry run and returns the result. It fails if the owner must not apply the object. present is the
+// current object; its UID is empty if the object does not exist. dryRun first removes fields from object that must not be
+// applied: see dropInvalidCABundle and leaveReplicas.
 func (w *work) dryRun(ctx context.Context, object, present *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	dropInvalidCABundle(object)
 
@@ -277,8 +279,8 @@ func relevant(object *unstructured.Unstructured) map[string]any {
 	return fields
 }
 
-// serverSideApply applies the object. It takes ownership of fields that another manager owns, because the release determines
-// them.
+// serverSideApply applies the object. It takes ownership of fields that another field manager owns, because the release
+// determines them.
 func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstructured, options ...client.ApplyOption) error {
 	options = append(options, client.ForceOwnership, client.FieldOwner(w.owner.manager))
 

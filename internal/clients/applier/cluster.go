@@ -21,7 +21,7 @@ type Cluster struct {
 	watching client.WithWatch
 }
 
-// Connect returns a connection. It makes no call.
+// Connect returns a connection to a cluster. It does not call the API server.
 func Connect(config *rest.Config) (*Cluster, error) {
 	connection, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -36,7 +36,7 @@ func Connect(config *rest.Config) (*Cluster, error) {
 	return &Cluster{client: connected, config: config, http: connection}, nil
 }
 
-// Version returns the version of the API server, such as v1.36.0.
+// Version returns the API server's version, such as v1.36.0.
 func (c *Cluster) Version(ctx context.Context) (string, error) {
 	found := version.Info{}
 
@@ -69,8 +69,8 @@ func (c *Cluster) Reach(ctx context.Context) error {
 	return nil
 }
 
-// ConnectWatching returns a connection that Watches can use. The configuration for watches differs from that for calls: a watch lasts for
-// minutes, so its configuration has no timeout and no limit on concurrent calls. ConnectWatching makes no call.
+// ConnectWatching returns a connection that Watches can use. A watch lasts for minutes, so the configuration for watches must
+// have no timeout and no limit on concurrent calls. ConnectWatching does not call the API server.
 func ConnectWatching(calls, watches *rest.Config) (*Cluster, error) {
 	cluster, err := Connect(calls)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Actions of a Difference.
+// Values of Difference.Action.
 const (
 	ActionCreate = "create"
 	ActionChange = "change"
@@ -27,8 +27,8 @@ type Difference struct {
 	Before, After *unstructured.Unstructured
 }
 
-// Compare returns the changes that Apply would make, and changes nothing. An object of a kind that the content itself defines counts as
-// missing while the cluster does not serve the kind.
+// Compare returns the changes that Apply would make, without making them. An object of a kind that the content itself defines
+// counts as missing while the cluster does not serve the kind.
 func (a *Applier) Compare(ctx context.Context, cluster *Cluster, owner Owner, content Content) (differences []Difference, err error) {
 	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
 		var wanted []ref
@@ -57,7 +57,7 @@ func (a *Applier) Compare(ctx context.Context, cluster *Cluster, owner Owner, co
 	return differences, err
 }
 
-// comparePart compares the objects of one part, and also returns references to the objects that the part contains.
+// comparePart compares the objects of one part with the cluster. refs identify all objects of the part.
 func (w *work) comparePart(ctx context.Context, part Part) (differences []Difference, refs []ref, err error) {
 	prepared, unknown, err := w.prepare(ctx, part)
 	if err != nil {
@@ -91,8 +91,9 @@ func (w *work) comparePart(ctx context.Context, part Part) (differences []Differ
 	return differences, prepared.refs, nil
 }
 
-// compareObject returns the difference of an object; its action is empty if there is none. The API server may reject an object whose kind
-// or namespace does not exist yet. This is not an error if the content also contains the definition or the namespace.
+// compareObject returns the change that Apply would make to an object. If there is no change, the Action of the result is empty.
+// The API server may reject an object whose kind or namespace does not exist yet. This is not an error if the content also
+// contains the definition or the namespace.
 func (w *work) compareObject(ctx context.Context, object, present *unstructured.Unstructured, defined map[schema.GroupKind]bool) (Difference, error) {
 	_, own := defined[object.GroupVersionKind().GroupKind()]
 	difference := Difference{ActionChange, refOf(object).String(), present, object}
@@ -130,7 +131,7 @@ func (w *work) compareObject(ctx context.Context, object, present *unstructured.
 	return difference, nil
 }
 
-// deletions returns the differences of objects that the inventory lists and that are no longer wanted.
+// deletions returns a Difference for each installed object that is no longer wanted and that Apply would delete.
 func (w *work) deletions(ctx context.Context, wanted []ref) (differences []Difference, err error) {
 	var present []ref
 	for _, entry := range w.inventory.Entries {

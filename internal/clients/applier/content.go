@@ -20,15 +20,15 @@ type Progress struct {
 type Content struct {
 	// Parts are applied in this order.
 	Parts []Part
-	// Check is called before anything is applied, and may be nil. Its error ends the call.
+	// Check, if not nil, is called before anything is applied. If it fails, the call fails too.
 	Check func(ctx context.Context) error
-	// CheckDefinition is called before an existing CustomResourceDefinition of the owner is applied, with the present and the wanted
-	// definition. It may be nil. Its error ends the call.
+	// CheckDefinition, if not nil, is called before an existing CustomResourceDefinition of the owner is applied. present is the
+	// definition on the cluster. If CheckDefinition fails, the call fails too.
 	CheckDefinition func(ctx context.Context, cluster client.Reader, present, wanted *unstructured.Unstructured) error
-	// Installed is the message when all parts are applied.
+	// Installed is the message of the Progress when all parts have been applied.
 	Installed string
-	// AwaitHealth makes each part wait until the objects of the preceding part are healthy. The call is done only when all objects are
-	// healthy.
+	// AwaitHealth makes each part wait until the objects of the preceding part are healthy. The installation is done only when all
+	// objects are healthy.
 	AwaitHealth bool
 	// SkipUnchanged prevents all writes, even to the inventory, while the cluster already has the content.
 	SkipUnchanged bool
@@ -44,7 +44,8 @@ type Part struct {
 	Mask func(text string) string
 }
 
-// Source provides the objects of a part. Errors come from package failure. Repeated calls return the same result until the part changes.
+// Source provides the objects of a part. Its errors are of type *failure.Error. Repeated calls return the same result until the
+// part changes.
 type Source interface {
 	// Digest returns a digest of the objects. A part whose digest changes is applied again.
 	Digest(ctx context.Context) (string, error)
@@ -61,7 +62,7 @@ func (p Part) mask(text string) string {
 	return p.Mask(text)
 }
 
-// where describes a part and its position in messages.
+// where describes a part and its position, for messages.
 func (o Owner) where(index, count int, name string) string {
 	if o.part == "" {
 		return name
@@ -70,5 +71,5 @@ func (o Owner) where(index, count int, name string) string {
 	return fmt.Sprintf("%s %d of %d (%s)", o.part, index+1, count, name)
 }
 
-// former describes objects of earlier content in messages.
+// former describes the objects of earlier content, for messages.
 func (o Owner) former() string { return "objects of earlier " + o.source + "s" }

@@ -10,9 +10,9 @@
 //
 //   - The inventory contains an object before the object is applied, so a crash leaves no unrecorded object.
 //   - An object that another owner holds, or that was installed by somebody else, is not changed. Owner.adopts defines the exceptions.
-//   - Only objects with the labels of the owner are deleted. Objects of other owners are preserved, and so are namespaces that contain
+//   - Only objects with the owner's labels are deleted. Objects of other owners are preserved, and so are namespaces that contain
 //     them.
-//   - A write of the inventory fails if another replica has changed the inventory since it was read.
+//   - Writing the inventory fails if another replica has changed the inventory since it was read.
 //
 // kstatus determines whether an object is ready; exceptions are in health.go. The order of kinds is in apply.go. A new rule
 // about deletions belongs in prune.go (upgrades), remove.go (uninstallations) or namespaces.go.

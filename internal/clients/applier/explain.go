@@ -13,10 +13,9 @@ import (
 )
 
 // explain converts an error to a failure.Error whose text starts with where. An error that already is a failure.Error keeps its
-// text. Only collisions and rejections of objects are
-// permanent: while a cluster or its webhooks start, any other error may be temporary.
-// Texts from the cluster may quote values of the part, so explain masks secret values, and replaces the cause with its masked
-// text.
+// text. Only collisions and rejections of objects are permanent: while a cluster or its webhooks start, any other error may be
+// temporary. Texts from the cluster may quote values of the part, so explain masks secret values, and replaces the cause with its
+// masked text.
 func (w *work) explain(err error, where string, part Part) error {
 	if collision, ok := errors.AsType[*collisionError](err); ok {
 		return failure.New(failure.Permanent, "%s: %s", where, collision.text).WithReason(failure.ReasonInternal, failure.ComponentRuntime)
@@ -48,7 +47,8 @@ func (w *work) explain(err error, where string, part Part) error {
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime).WithDetail(part.mask(reported))
 }
 
-// maskedError is an error without secrets.
+// maskedError is the masked text of an error. unreachable is the result of the function with that name, which cannot be derived
+// from the text.
 type maskedError struct {
 	text        string
 	unreachable bool
@@ -56,16 +56,16 @@ type maskedError struct {
 
 func (e maskedError) Error() string { return e.text }
 
-// unreachable reports whether an error means that the API server does not respond or rejects the connection, so that it says nothing
-// about the objects.
+// unreachable reports whether an error means that the API server does not respond or rejects the connection, and therefore says
+// nothing about the objects.
 func unreachable(err error) bool {
 	status := apierrors.APIStatus(nil)
 
 	return !errors.As(err, &status) || apierrors.IsUnauthorized(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 }
 
-// Unreachable reports whether the error of a call means that the cluster cannot be reached: it does not respond, its circuit breaker is
-// open, or it rejects the credentials.
+// Unreachable reports whether an error of an Applier or a Cluster means that the cluster cannot be reached: it does not respond,
+// its circuit breaker is open, or it rejects the credentials.
 func Unreachable(err error) bool {
 	masked, ok := errors.AsType[maskedError](err)
 
@@ -73,17 +73,16 @@ func Unreachable(err error) bool {
 		[]string{failure.ReasonSystemUnavailable, failure.ReasonBusy}, failure.Of(err).Reason)
 }
 
-// objectError is the error of an object that could not be applied.
+// objectError is the error for an object that could not be applied.
 type objectError struct {
 	ref   ref
 	cause error
-	// source is the noun for the content of the owner.
+	// source is the noun for the content of the owner, such as release.
 	source string
 	// recreate reports whether the object has AnnotationRecreate.
 	recreate bool
 }
 
-// objectError returns the error for an object.
 func (w *work) objectError(object *unstructured.Unstructured, cause error) error {
 	return &objectError{
 		ref: refOf(object), cause: cause, source: w.owner.source, recreate: object.GetAnnotations()[AnnotationRecreate] == "true",
@@ -100,7 +99,7 @@ func (w *work) collision(present *unstructured.Unstructured) error {
 	return &collisionError{fmt.Sprintf("%s exists already and %s: %s", refOf(present), with, advice)}
 }
 
-// collisionError is the error of an object that somebody else has installed.
+// collisionError is the error for an object that somebody else has installed.
 type collisionError struct{ text string }
 
 func (e *collisionError) Error() string { return e.text }

@@ -41,7 +41,7 @@ func (w *work) health(ctx context.Context, refs []ref) (waiting string, missing 
 		case found.Status == status.CurrentStatus:
 		case found.Status == status.FailedStatus && ref.isJob():
 			failed := failure.New(failure.Permanent, "%s has failed", ref)
-			failed.Detail = found.Message // explain masks secrets in it before it shortens it
+			failed.Detail = found.Message // not shortened here, because explain must first mask secrets in it
 			return "", false, failed
 		case found.Status == status.TerminatingStatus:
 			return goingAway(ref, object.GetFinalizers()), false, nil

@@ -15,7 +15,7 @@ import (
 // inventory lists the installed objects of an owner and records the progress of an installation. It is stored as JSON in
 // clusters, so its fields must stay compatible.
 type inventory struct {
-	// Cluster is the UID of the namespace kube-system, which identifies the cluster. In a cluster that was restored from a backup
+	// Cluster is the UID of the kube-system namespace, which identifies the cluster. In a cluster that was restored from a backup
 	// the UID differs, and the recorded progress is ignored.
 	Cluster types.UID `json:"cluster"`
 	// Owner is the name of the owner. Its JSON name dates from the time when only runtimes had an inventory.
@@ -27,15 +27,15 @@ type inventory struct {
 	stored stored
 }
 
-// entry is one part.
+// entry records the objects and the progress of one part.
 type entry struct {
 	Name string `json:"name"`
 	// Objects are the objects of the part. They are recorded before they are applied, so some may not exist yet.
 	Objects []ref `json:"objects,omitempty"`
 	// Former lists objects of earlier content, which prune removes.
 	Former []ref `json:"former,omitempty"`
-	// Applied is the digest of the applied content; Ready records that its objects are healthy. Both are empty between
-	// installations.
+	// Applied is the digest of the applied content; Ready records that its objects are healthy. Both are reset when an installation
+	// is done.
 	Applied string `json:"applied,omitempty"`
 	Ready   bool   `json:"ready,omitempty"`
 }
@@ -49,13 +49,12 @@ type ref struct {
 	Name      string `json:"name"`
 }
 
-// refOf returns the reference to an object.
 func refOf(object *unstructured.Unstructured) ref {
 	kind := object.GroupVersionKind()
 	return ref{kind.Group, kind.Version, kind.Kind, object.GetNamespace(), object.GetName()}
 }
 
-// String returns the kind and name, for messages to users.
+// String returns the kind, namespace and name, for messages to users.
 func (r ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -87,7 +86,7 @@ func (r ref) isBase() bool {
 		strings.HasSuffix(r.Kind, "Class")
 }
 
-// bare returns an object with kind and name only, for calls that read metadata.
+// bare returns an object with only kind, namespace and name, for calls that read metadata.
 func (r ref) bare() *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(r.kind())
@@ -99,7 +98,7 @@ func (r ref) bare() *metav1.PartialObjectMetadata {
 
 func (r ref) key() client.ObjectKey { return client.ObjectKey{Namespace: r.Namespace, Name: r.Name} }
 
-// entry returns the entry of a part and adds it if it is missing.
+// entry returns the entry of the named part. If there is none, it adds one.
 func (i *inventory) entry(name string) *entry {
 	for _, entry := range i.Entries {
 		if entry.Name == name {
@@ -118,7 +117,7 @@ func (i *inventory) forget() {
 	}
 }
 
-// intend records the objects of the part's new content. It moves objects that the new content omits to Former.
+// intend records the objects of the part's new content. Objects that the new content omits move to Former.
 func (e *entry) intend(objects []ref) {
 	sortRefs(objects)
 	if slices.Equal(e.Objects, objects) {
@@ -128,7 +127,7 @@ func (e *entry) intend(objects []ref) {
 	e.Objects, e.Applied, e.Ready = objects, "", false
 }
 
-// lists reports whether the part has exactly these objects, and nothing to remove.
+// lists reports whether the entry lists exactly these objects and has none to remove.
 func (e *entry) lists(objects []ref) bool {
 	sortRefs(objects)
 	return slices.Equal(e.Objects, objects) && len(e.Former) == 0
@@ -138,8 +137,8 @@ func sortRefs(refs []ref) {
 	slices.SortFunc(refs, func(a, b ref) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// has, union and without are operations on sets of objects. They ignore the versions of kinds, because new content may use another
-// version for an existing object.
+// has, union and without are set operations on references. They ignore API versions, because new content may use another version
+// for an existing object.
 func has(refs []ref, wanted ref) bool { return slices.ContainsFunc(refs, wanted.sameObject) }
 
 func union(refs, more []ref) []ref { return append(slices.Clone(refs), without(more, refs)...) }

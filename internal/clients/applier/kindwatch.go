@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// watchTime is the longest time after which the API server ends a watch and the next one begins. The shortest one is half of it.
-	// watchGrace is how much longer the client waits for the end.
+	// watchTime is the maximum duration of a watch. The API server ends each watch after a random time between half of watchTime and
+	// watchTime, and the next one begins. If a watch does not end by then, the client ends it after a further watchGrace.
 	watchTime  = 8 * time.Minute
 	watchGrace = time.Minute
-	// listTimeout limits the duration of a list with all its pages. watchPage is the number of objects in a page.
+	// listTimeout limits the duration of a list, including all its pages. watchPage is the maximum number of objects in a page.
 	listTimeout = time.Minute
 	watchPage   = 500
 	// A failed list is repeated after firstPause, which doubles up to lastPause, or up to refusedPause if the API server rejects the
-	// call. A watch that lasts longer than settled has not failed.
+	// call. A watch that lasts longer than settled does not count as a failure.
 	firstPause   = time.Second
 	lastPause    = 30 * time.Second
 	refusedPause = 5 * time.Minute
@@ -38,7 +38,7 @@ const (
 )
 
 var (
-	errTooMany = fmt.Errorf("the cluster has more than %d objects of BundleDeployments", maxWatched)
+	errTooMany = fmt.Errorf("the cluster has more than %d objects from BundleDeployments", maxWatched)
 	errExpired = errors.New("the resource version is too old")
 )
 
@@ -46,10 +46,10 @@ var (
 // record of each.
 type kindWatch struct {
 	cluster *Cluster
-	kind    ref // without a name
-	// total is the number of records of the cluster.
+	kind    ref // without namespace and name
+	// total counts the records of all watches of the cluster.
 	total *atomic.Int64
-	// changed is called with the names of BundleDeployments if one of their objects has changed. state is called when the records become
+	// changed is called with the names of BundleDeployments whose objects have changed. state is called when the records become
 	// valid or invalid.
 	changed func(owners ...string)
 	state   func()
@@ -68,11 +68,11 @@ type record struct {
 	owner   string
 	version uint64
 	digest  string
-	// problem describes why the object is not healthy.
+	// problem describes why the object is not healthy. It is empty if the object is healthy.
 	problem string
 }
 
-// run watches until the context ends.
+// run lists and watches the objects until the context ends. After a failure it pauses and starts again.
 func (k *kindWatch) run(ctx context.Context) {
 	defer func() { k.total.Add(-int64(len(k.records))) }()
 
@@ -110,7 +110,7 @@ func refused(err error) bool {
 	return errors.Is(err, errTooMany) || meta.IsNoMatchError(err) || err != nil && !unreachable(err)
 }
 
-// setSynced records whether the records are valid.
+// setSynced records whether the records are valid, and calls state if that has changed.
 func (k *kindWatch) setSynced(synced bool) {
 	k.mutex.Lock()
 	first := !k.known || k.synced != synced
@@ -193,7 +193,7 @@ func (k *kindWatch) replace(records map[client.ObjectKey]record, version uint64)
 	return nil
 }
 
-// watch follows changes until the watch ends. An error means that the objects must be listed again.
+// watch follows changes until the context ends or a watch fails. An error means that the objects must be listed again.
 func (k *kindWatch) watch(ctx context.Context, version string) error {
 	for {
 		next, err := k.watchOnce(ctx, version)
@@ -292,12 +292,11 @@ func (k *kindWatch) observe(event watch.Event, version uint64) error {
 	return nil
 }
 
-// differs reports whether the change of an object is relevant for its owner.
+// differs reports whether the change from before to r is relevant to the owner of the object.
 func (r record) differs(before record) bool {
 	return r.owner != before.owner || r.digest != before.digest || r.problem != before.problem || r.digest == "" && r.version != before.version
 }
 
-// recordOf returns the record and the key of an object.
 func (k *kindWatch) recordOf(object runtime.Object) (record, client.ObjectKey) {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
@@ -314,7 +313,7 @@ func (k *kindWatch) recordOf(object runtime.Object) (record, client.ObjectKey) {
 	return found, client.ObjectKey{Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
 }
 
-// newList returns an empty list. For kinds without health, the list contains only metadata.
+// newList returns an empty list. For kinds that are ready as soon as they exist, the list contains only metadata.
 func (k *kindWatch) newList() client.ObjectList {
 	kind := k.kind.kind()
 	kind.Kind += "List"
@@ -332,7 +331,7 @@ func (k *kindWatch) newList() client.ObjectList {
 	return list
 }
 
-// problemOf describes why an object is not healthy, or returns "".
+// problemOf describes why an object is not healthy, or returns "" if it is healthy.
 func problemOf(ref ref, object *unstructured.Unstructured) string {
 	found, err := status.Compute(object)
 

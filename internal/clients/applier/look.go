@@ -35,7 +35,7 @@ func (a *Applier) Unhealthy(ctx context.Context, cluster *Cluster, owner Owner) 
 	return problems, err
 }
 
-// unhealthy describes why an object is not healthy, or returns "".
+// unhealthy describes why an object is missing or not healthy, or returns "" if it is healthy.
 func (w *work) unhealthy(ctx context.Context, ref ref) (string, error) {
 	if ref.readyByExistence() {
 		return w.missing(ctx, ref)
@@ -56,7 +56,8 @@ func (w *work) unhealthy(ctx context.Context, ref ref) (string, error) {
 	return problemOf(ref, object), nil
 }
 
-// missing checks an object whose kind has no health. It returns a description if the object does not exist, and "" otherwise.
+// missing checks an object that is ready as soon as it exists. It returns a message if the object does not exist, and ""
+// otherwise.
 func (w *work) missing(ctx context.Context, ref ref) (string, error) {
 	err := w.client.Get(ctx, ref.key(), ref.bare())
 	if err != nil && ignoreGone(err) == nil {
@@ -66,7 +67,7 @@ func (w *work) missing(ctx context.Context, ref ref) (string, error) {
 	return "", err
 }
 
-// Remaining returns the objects that the inventory of the owner lists and that still exist with the labels of the owner.
+// Remaining returns the objects that the owner's inventory lists and that still exist with the owner's labels.
 func (a *Applier) Remaining(ctx context.Context, cluster *Cluster, owner Owner) (objects []string, err error) {
 	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
 		var listed []ref

@@ -19,8 +19,8 @@ const (
 	maxPages = 200
 )
 
-// reasonToKeepNamespace returns the reason why a namespace must not be deleted, or "". It returns a reason for a namespace with
-// an object of another owner, because the object would be deleted too, and for the standard namespaces of clusters.
+// reasonToKeepNamespace returns the reason why a namespace must not be deleted, or "". There is a reason if the namespace
+// contains an object of another owner, which would be deleted too, or if it is a standard namespace such as kube-system.
 func (w *work) reasonToKeepNamespace(ctx context.Context, namespace ref) (string, error) {
 	if slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}, namespace.Name) {
 		return "it belongs to the cluster", nil

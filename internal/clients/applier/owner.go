@@ -23,18 +23,19 @@ const (
 	// managerOfBundles is the prefix of the field managers of BundleDeployments. Each BundleDeployment has its own field manager.
 	managerOfBundles = "core.rukpak.io/"
 
-	// Inventory is the name of the Secret with the inventory of the Provisioner, in the namespace kube-system of the cluster. If an
-	// inventory does not fit into one Secret, this Secret contains the first part and the names of the Secrets with the other parts.
+	// Inventory is the name of the Secret with the Provisioner's inventory, in the cluster's kube-system namespace. If an inventory
+	// does not fit into one Secret, this Secret contains the first part and the names of the Secrets with the other parts.
 	Inventory = "environment-broker-installation"
 	// inventoryOfBundles is the prefix of the names of these Secrets for BundleDeployments.
 	inventoryOfBundles = "core.rukpak.io.bundledeployment."
 
 	// AnnotationRecreate is an annotation for manifests. If its value is "true" and new content changes an immutable field of the
-	// object, the applier deletes the object and creates it again.
+	// annotated object, the applier deletes the object and creates it again.
 	AnnotationRecreate = "provisioner.environment-broker.io/recreate"
 
-	// AnnotationPolicy is an annotation of Helm for manifests. If its value is "keep", the object stays on the cluster when its owner
-	// omits or removes it. The object keeps the labels of the owner, so a later installation by the same owner takes it over.
+	// AnnotationPolicy is a Helm annotation for manifests. If its value is "keep", the annotated object stays on the cluster when
+	// its owner omits or removes it. The object keeps the labels of the owner, so a later installation by the same owner takes it
+	// over.
 	AnnotationPolicy = "helm.sh/resource-policy"
 	policyKeep       = "keep"
 
@@ -80,7 +81,7 @@ func (o Owner) owns(labels map[string]string) bool {
 	return true
 }
 
-// holder returns the name of the owner in the labels of an object, or "" if they name no owner.
+// holder describes the owner that the labels of an object name, or returns "" if they name none.
 func holder(labels map[string]string) string {
 	switch {
 	case labels[LabelOwnerKind] != "":
@@ -92,15 +93,15 @@ func holder(labels map[string]string) string {
 	}
 }
 
-// mayApply reports whether the owner may apply an object that exists: it has the owner's labels, the owner has applied it before and
-// somebody has removed the labels, or the owner adopts it.
+// mayApply reports whether the owner may apply an existing object. It may if the object has the owner's labels, if the owner has
+// applied the object before and somebody has removed the labels, or if the owner adopts the object.
 func (o Owner) mayApply(present *unstructured.Unstructured) bool {
 	labels := present.GetLabels()
 
 	return o.owns(labels) || holder(labels) == "" && o.hasApplied(present.GetManagedFields()) || o.adopts(present)
 }
 
-// hasApplied reports whether the owner manages fields of an object.
+// hasApplied reports whether the managed fields of an object show that the owner has applied it.
 func (o Owner) hasApplied(managed []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managed, func(fields metav1.ManagedFieldsEntry) bool {
 		return fields.Manager == o.manager && fields.Operation == metav1.ManagedFieldsOperationApply

@@ -131,7 +131,7 @@ func TestScaledReplicas(t *testing.T) {
 	for name, row := range map[string]struct {
 		reason string
 		change func(*appsv1.Deployment) error
-		// repaired is the number of replicas after an apply with 2 replicas, and upgraded the number after a later one with 3.
+		// repaired is the number of replicas after an apply with 2 replicas, and upgraded is the number after a later apply with 3.
 		repaired, upgraded int32
 	}{
 		"autoscaler": {"a HorizontalPodAutoscaler has set the number", scale("kube-controller-manager"), 7, 7},
@@ -231,7 +231,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestStrayObject verifies that an object which a replica without a lease has created is removed, and that a copy of an object is not.
+// TestStrayObject verifies that an object is removed if a replica without a lease created it, and that a copy of an object is not
+// removed.
 func TestStrayObject(t *testing.T) {
 	f := newFixture(t)
 	name := "stray-" + f.namespace

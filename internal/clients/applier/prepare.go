@@ -15,15 +15,14 @@ import (
 
 // prepared is the content of a part, ready to be applied.
 type prepared struct {
-	// objects are the objects to apply.
 	objects []*unstructured.Unstructured
-	// refs identify the objects for the inventory. They include the namespace of the part if an earlier call has created
-	// it.
+	// refs identify the objects for the inventory. They include the namespace of the part if an earlier call created it.
 	refs []ref
 }
 
-// prepare fills in the namespaces and the labels of the owner. If the cluster does not serve a kind yet, unknown is a message about the
-// kind. This happens when another part defines the kind, because the API server needs a moment to serve it.
+// prepare reads the objects of a part and sets their namespaces and the owner's labels. If the cluster does not serve the kind of
+// an object yet, unknown is a message about the kind. This happens when another part defines the kind, because the API server
+// needs a moment to serve it.
 func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown string, err error) {
 	objects, err := part.Source.Objects(ctx)
 	if err != nil {
@@ -89,7 +88,8 @@ func definitions(objects []*unstructured.Unstructured) map[schema.GroupKind]bool
 	return defined
 }
 
-// namespaced reports whether the kind is namespaced. For an unknown kind it returns a NoMatch error.
+// namespaced reports whether the kind of the object is namespaced. defined is the result of definitions. If neither defined nor
+// the cluster has the kind, namespaced returns a NoMatch error.
 func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.GroupKind]bool) (bool, error) {
 	kind := object.GroupVersionKind()
 	if namespaced, known := defined[kind.GroupKind()]; known {
@@ -102,9 +102,9 @@ func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// ownNamespace returns the namespace for a part whose objects do not contain it. there reports whether this owner
-// has already created the namespace. Such a namespace must not be applied again, because another part may have set its
-// fields. If the namespace exists without the labels of the owner, own is nil.
+// ownNamespace returns the namespace for a part whose objects do not contain it. there reports whether this owner has already
+// created the namespace. Such a namespace must not be applied again, because another part may have set its fields. If the
+// namespace exists without the owner's labels, own is nil.
 func (w *work) ownNamespace(ctx context.Context, name string) (own *unstructured.Unstructured, there bool, err error) {
 	own = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// listFrom is the minimum number of objects of one kind and namespace that are listed instead of read one by one.
+	// listFrom is the smallest number of objects of one kind and namespace that are read with a list. Fewer objects are read one by
+	// one.
 	listFrom = 4
 	// listPage is the maximum number of objects in one response.
 	listPage = 100
@@ -25,9 +26,9 @@ type place struct {
 	namespace string
 }
 
-// present returns the current state of the objects that could be listed. Objects that are not in the result may exist, too: only objects
-// with the labels of the owner are listed, and only if the inventory contains several of their kind. If a list fails, its objects are not
-// in the result.
+// present returns the current state of the objects that could be listed. Objects that are not in the result may also exist: only
+// objects with the owner's labels are listed, and only if the inventory contains several of their kind. If a list fails, its
+// objects are not in the result.
 func (w *work) present(ctx context.Context, objects []*unstructured.Unstructured) map[ref]*unstructured.Unstructured {
 	refs := make([]ref, 0, len(objects))
 	for _, object := range objects {
@@ -71,7 +72,7 @@ func (w *work) problems(ctx context.Context, refs []ref) map[ref]string {
 	return found
 }
 
-// places groups the objects that can be listed by their place.
+// places groups the objects that can be listed by kind and namespace.
 func (w *work) places(refs []ref) map[place]map[ref]bool {
 	installed := map[ref]bool{}
 
@@ -102,8 +103,8 @@ func (w *work) places(refs []ref) map[place]map[ref]bool {
 	return places
 }
 
-// list reads the owner's objects of a kind. It reads only as many pages as the wanted objects need, because somebody else may have
-// created many objects with the labels of the owner.
+// list reads the owner's objects of a kind and calls add with each. It reads only as many pages as the count wanted objects need,
+// because somebody else may have created many objects with the owner's labels.
 func (w *work) list(ctx context.Context, from place, count int, newPage func() client.ObjectList, add func(runtime.Object)) {
 	next := ""
 
@@ -113,7 +114,7 @@ func (w *work) list(ctx context.Context, from place, count int, newPage func() c
 
 		if err := w.client.List(ctx, page, client.InNamespace(from.namespace), client.MatchingLabels(w.owner.labels),
 			client.Limit(listPage), client.Continue(next)); err != nil {
-			return // the objects are read one by one, and each call reports its own problem
+			return // the caller reads the objects one by one, and these calls report errors
 		}
 
 		err := meta.EachListItem(page, func(object runtime.Object) error {
@@ -128,7 +129,7 @@ func (w *work) list(ctx context.Context, from place, count int, newPage func() c
 	}
 }
 
-// read returns the current state of an object. Its UID is empty if it does not exist.
+// read returns the current state of an object. The result has an empty UID if the object does not exist.
 func (w *work) read(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	present := &unstructured.Unstructured{}
 	present.SetGroupVersionKind(object.GroupVersionKind())

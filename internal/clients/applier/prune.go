@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// leftovers is the name of the inventory entry for objects that prune could not remove. It is empty, so it cannot equal the name of
-// a part.
+// leftovers is the name of the inventory entry for objects that prune could not remove. It is empty, so it cannot equal a part's
+// name.
 const leftovers = ""
 
 // prune removes the objects that earlier content contained and this content omits, in the reverse order of their kinds, and completes
@@ -54,7 +54,8 @@ func (w *work) prune(ctx context.Context, content Content) (Progress, error) {
 	return Progress{Done: true, Message: strings.Join(append([]string{content.Installed}, notes...), "; "), Objects: w.objects()}, nil
 }
 
-// removing returns the progress of an unfinished removal. waiting is the object that the removal waits for, or its next step.
+// removing returns the progress of an unfinished removal. waiting describes the object for which the removal waits, or states
+// that the removal has not started yet.
 func removing(subject, waiting string) Progress {
 	return Progress{Message: "removing " + subject + ": " + waiting}
 }
@@ -74,12 +75,12 @@ func (w *work) unwanted(content Content) []ref {
 	return without(all, wanted)
 }
 
-// has reports whether the content has a part with the name.
+// has reports whether the content has a part with the given name.
 func (c Content) has(name string) bool {
 	return slices.ContainsFunc(c.Parts, func(part Part) bool { return part.Name == name })
 }
 
-// done reduces the inventory to the installed objects, in the order of the content, and clears the recorded progress.
+// done reduces the inventory to the kept objects and the installed objects of the content, and clears the recorded progress.
 func (w *work) done(content Content, kept []ref) {
 	var entries []*entry
 	if len(kept) > 0 {

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// remove deletes the objects. While an object still exists, waiting describes it. Objects without the labels of the owner are
-// not deleted, even if they have the name of an installed object.
+// remove deletes the objects. While an object still exists, waiting describes it. Objects without the owner's labels are not
+// deleted, even if they have the name of an installed object.
 func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err error) {
 	for _, ref := range refs {
 		there, err := w.delete(ctx, ref)
@@ -28,9 +28,9 @@ func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err erro
 	return waiting, nil
 }
 
-// delete deletes an object of the owner. It returns the object while it still exists, for example because of a
-// finalizer, and nil if it is gone, belongs to another owner or is to be kept. The UID is a precondition, so a new object with the same name is
-// not deleted.
+// delete deletes an object of the owner. It returns the object while it still exists, for example because of a finalizer, and nil
+// if it is gone, belongs to another owner or must be kept. The UID is a precondition, so a new object with the same name is not
+// deleted.
 func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetadata, error) {
 	object := ref.bare()
 	if err := w.client.Get(ctx, ref.key(), object); err != nil {
@@ -108,7 +108,7 @@ func (a *Applier) RemoveUnused(ctx context.Context, cluster *Cluster, owner Owne
 	})
 }
 
-// Installed reports whether the cluster has an inventory of the owner with at least one entry.
+// Installed reports whether the cluster has an inventory of the owner that has at least one entry.
 func (a *Applier) Installed(ctx context.Context, cluster *Cluster, owner Owner) (installed bool, err error) {
 	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
 		installed = len(work.inventory.Entries) > 0
@@ -117,7 +117,7 @@ func (a *Applier) Installed(ctx context.Context, cluster *Cluster, owner Owner) 
 	return installed, err
 }
 
-// nothingInstalled is the message after an uninstallation.
+// nothingInstalled is the message once everything has been removed.
 const nothingInstalled = "nothing is installed"
 
 // uninstall removes the objects that the inventory lists, so it needs no content. It drops removed objects from their entries, so
@@ -127,7 +127,7 @@ func (a *Applier) uninstall(ctx context.Context, work *work) (Progress, error) {
 	for i, entry := range slices.Backward(entries) {
 		where := work.owner.where(i, len(entries), entry.Name)
 		if a.exhausted(work) {
-			return removing(where, "comes next"), nil
+			return removing(where, "not started yet"), nil
 		}
 		definitions, rest, namespaces := split(union(entry.Objects, entry.Former))
 		if len(definitions)+len(rest) == 0 {
@@ -152,8 +152,8 @@ func (a *Applier) uninstall(ctx context.Context, work *work) (Progress, error) {
 	return progress, nil
 }
 
-// removeNamespaces is the last part of an uninstallation. It removes the namespaces that the entries still list, and then the
-// inventory itself.
+// removeNamespaces completes an uninstallation. It removes the namespaces that the entries still list, and then the inventory
+// itself.
 func (w *work) removeNamespaces(ctx context.Context) (Progress, error) {
 	var namespaces []ref
 	for _, entry := range w.inventory.Entries {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// leaveReplicas removes the number of replicas from an object that a HorizontalPodAutoscaler scales: otherwise, each apply would undo the
+// leaveReplicas removes spec.replicas from an object that a HorizontalPodAutoscaler scales. Otherwise, each apply would undo the
 // scaling.
 func leaveReplicas(object, present *unstructured.Unstructured) {
 	scaled := slices.ContainsFunc(present.GetManagedFields(), func(fields metav1.ManagedFieldsEntry) bool {

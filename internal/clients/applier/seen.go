@@ -12,9 +12,10 @@ import (
 // Object is the state of an installed object at the time when it was last compared or applied.
 type Object struct {
 	ref ref
-	// version is the resource version as a number, which grows with each write. It is 0 if it is unknown.
+	// version is the resource version as a number, which grows with each write, or 0 if it is unknown.
 	version uint64
-	// digest covers the compared fields. It is empty for kinds whose metadata alone is watched; for these, each write counts as a change.
+	// digest covers the compared fields. It is empty for kinds of which only the metadata is watched. For these, each write counts
+	// as a change.
 	digest string
 	// problem describes why the object was not healthy at that time.
 	problem string
@@ -49,7 +50,7 @@ func (w *work) see(object *unstructured.Unstructured) {
 	w.seen[found] = Object{found, number(object.GetResourceVersion()), digestOf(object), problemOf(found, object)}
 }
 
-// objects returns all objects of the inventory.
+// objects returns all objects in the inventory. Objects that this call has not seen have no state.
 func (w *work) objects() (objects []Object) {
 	for _, entry := range w.inventory.Entries {
 		for _, ref := range entry.Objects {
@@ -62,8 +63,7 @@ func (w *work) objects() (objects []Object) {
 	return objects
 }
 
-// digestOf returns a digest of the fields of an object that are compared with its content, or "" for kinds whose metadata alone is
-// watched.
+// digestOf returns a digest of the relevant fields of an object, or "" for kinds of which only the metadata is watched.
 func digestOf(object *unstructured.Unstructured) string {
 	if refOf(object).readyByExistence() {
 		return ""

@@ -39,8 +39,9 @@ const (
 	maxParts         = largestInventory/largestPart + 1
 )
 
-// stored is the Secret from which an inventory was read, and the names of the Secrets with the other parts. name is the name of the
-// Secret. secret is nil if the inventory was never stored. The resource version of secret makes the next write conditional.
+// stored identifies the Secrets from which an inventory was read. secret is the first of them, and its resource version makes the
+// next write conditional. secret is nil if the inventory was never stored. name is its name, and rest contains the names of the
+// other Secrets.
 type stored struct {
 	name   string
 	secret *corev1.Secret
@@ -146,8 +147,8 @@ func (i *inventory) differs() bool {
 	return err != nil || i.stored.secret == nil || !bytes.Equal(content, i.stored.content)
 }
 
-// drop deletes all Secrets of the inventory. It starts with the Secret that lists the others. It fails with a conflict if this Secret has
-// changed since it was read, because a new owner with the same name may have installed objects in the meantime.
+// drop deletes all Secrets of the inventory. It starts with the Secret that lists the others, and fails with a conflict if this
+// Secret has changed since it was read, because a new owner with the same name may have installed objects in the meantime.
 func (i *inventory) drop(ctx context.Context, from client.Client) error {
 	if i.stored.secret == nil {
 		return nil
@@ -174,7 +175,7 @@ func remove(ctx context.Context, from client.Client, names []string) error {
 	return nil
 }
 
-// newSecret returns a Secret in kube-system. Its label names the manager of the Secret.
+// newSecret returns a Secret in kube-system. Its label names the Provisioner as its manager.
 func newSecret(name string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{

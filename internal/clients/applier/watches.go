@@ -37,8 +37,8 @@ type watchedCluster struct {
 
 // View describes the objects of a BundleDeployment as far as the watches have received their state.
 type View struct {
-	// Complete reports whether all objects are watched and the watches have received all changes that Follow knows. If it is false, the
-	// other fields are incomplete.
+	// Complete reports whether all objects are watched and the watches have received at least the state of the objects that was
+	// passed to Follow. If it is false, the other fields are incomplete.
 	Complete bool
 	// Changed reports whether an object is missing or was changed by somebody else.
 	Changed bool
@@ -46,13 +46,13 @@ type View struct {
 	Problems []string
 }
 
-// NewWatches returns Watches. They call changed with the name of a BundleDeployment when its View may have changed. changed must not block
-// and must not call Watches.
+// NewWatches returns Watches that call changed with the name of a BundleDeployment when its View may have changed. changed must
+// not block and must not call methods of the Watches.
 func NewWatches(changed func(owner string)) *Watches {
 	return &Watches{changed: changed, clusters: map[*Cluster]*watchedCluster{}, owners: map[string]*watchedCluster{}}
 }
 
-// Run watches until the context ends.
+// Run allows Follow to start watches until the context ends, and then waits until all watches have stopped.
 func (w *Watches) Run(ctx context.Context) error {
 	w.mutex.Lock()
 	w.base = ctx
@@ -119,7 +119,6 @@ func (w *Watches) unfollow(owner string) {
 	}
 }
 
-// start starts the watch of a kind.
 func (w *Watches) start(on *watchedCluster, kind ref) {
 	ctx, cancel := context.WithCancel(w.base)
 	started := &kindWatch{cluster: on.cluster, kind: kind, total: &on.total, stop: cancel, records: map[client.ObjectKey]record{}}
@@ -140,7 +139,7 @@ func (w *Watches) start(on *watchedCluster, kind ref) {
 	w.running.Go(func() { started.run(ctx) })
 }
 
-// following returns the BundleDeployments that have objects of a kind.
+// following returns the BundleDeployments that have objects of the given kind on a cluster.
 func (w *Watches) following(on *watchedCluster, kind ref) (owners []string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -195,8 +194,8 @@ func (w *Watches) Look(cluster *Cluster, owner string) View {
 	return view
 }
 
-// look adds the known state of an object to a view. It reports whether the state includes the last write of this replica. If the version
-// of the object is unknown, any state is accepted.
+// look adds the known state of an object to a view. It reports whether the state includes this replica's last write. If the
+// version of the object is unknown, any state is accepted.
 func (k *kindWatch) look(object *Object, owner string, view *View) bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

@@ -34,8 +34,8 @@ func New(config Config, transport http.RoundTripper) *Client {
 // Probe returns an error unless AvS responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.api) }
 
-// CreateInternal creates the internal evaluation of the cluster and returns its ID. Each call creates another one.
-// restclient.NotExecuted reports whether a failed call has certainly created none.
+// CreateInternal creates the internal evaluation of the cluster and returns its ID. Each call creates another evaluation. After
+// an error, restclient.NotExecuted reports whether the call certainly created no evaluation.
 func (c *Client) CreateInternal(ctx context.Context, cluster Cluster) (id string, err error) {
 	definition := c.definition(cluster.name("int"), cluster, c.config.Internal)
 	if c.trial(cluster.PlanName) {
@@ -45,8 +45,8 @@ func (c *Client) CreateInternal(ctx context.Context, cluster Cluster) (id string
 	return c.create(ctx, definition)
 }
 
-// CreateExternal creates the external evaluation of the cluster and returns its ID. Like CreateInternal, each call creates
-// another one.
+// CreateExternal creates the external evaluation of the cluster and returns its ID. As with CreateInternal, each call creates
+// another evaluation.
 func (c *Client) CreateExternal(ctx context.Context, cluster Cluster) (id string, err error) {
 	definition := c.definition(cluster.name("ext"), cluster, c.config.External)
 	definition.CheckType, definition.URL = "HTTPSGET", "https://healthz."+cluster.Domain+"/healthz/ready"
@@ -92,7 +92,8 @@ func (c *Client) SetLifecycle(ctx context.Context, id string, lifecycle Lifecycl
 	})
 }
 
-// Remove removes the evaluation of an instance of the plan. It succeeds if the evaluation does not exist.
+// Remove removes an evaluation. planName is the plan of the instance, and internal reports whether the evaluation is an internal
+// one. Remove succeeds if the evaluation does not exist.
 func (c *Client) Remove(ctx context.Context, id, planName string, internal bool) error {
 	parent := c.config.ParentID
 	if internal && c.trial(planName) {
@@ -140,7 +141,7 @@ func (c *Client) trial(planName string) bool {
 // address returns the URL of an evaluation.
 func (c *Client) address(id string) string { return c.api + "/" + url.PathEscape(id) }
 
-// isNoChild reports whether AvS rejected a removal because the evaluation does not belong to its parent, as it does when a
+// isNoChild reports whether AvS rejected a removal because the evaluation does not belong to its parent, which happens when a
 // removal is repeated.
 func isNoChild(err error) bool {
 	status, is := errors.AsType[*restclient.StatusError](err)

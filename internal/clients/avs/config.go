@@ -19,7 +19,7 @@ type Config struct {
 	ClientID string        `env:"OAUTH_CLIENT_ID"        help:"ID of the OAuth client"`
 	Username string        `env:"OAUTH_USERNAME"         help:"user for AvS"`
 	Password secret.String `env:"OAUTH_PASSWORD"         help:"password of the user"`
-	GroupID  int64         `env:"GROUP_ID"               help:"ID of the group of the evaluations"`
+	GroupID  int64         `env:"GROUP_ID"               help:"group ID of the evaluations"`
 	ParentID int64         `env:"PARENT_ID"              help:"ID of the evaluation to which the evaluations belong"`
 	Internal Tester        `envPrefix:"INTERNAL_TESTER_"`
 	External Tester        `envPrefix:"EXTERNAL_TESTER_"`
@@ -29,17 +29,17 @@ type Config struct {
 	Calls    int           `env:"CALLS"                  help:"maximum number of concurrent calls, per replica"`
 }
 
-// Tester contains the settings of all evaluations of a kind.
+// Tester contains the settings of all internal or of all external evaluations.
 type Tester struct {
 	Disabled bool     `env:"DISABLED"  help:"create no evaluations of this kind"`
-	AccessID int64    `env:"ACCESS_ID" help:"ID of the access of the tester"`
+	AccessID int64    `env:"ACCESS_ID" help:"tester access ID"`
 	Service  string   `env:"SERVICE"   help:"service of the evaluations"`
 	Tags     []string `env:"TAGS"      help:"tags of the evaluations, as content:class ID:class name,…"`
 }
 
 // Trial contains the settings of internal evaluations for the plans trial and free. They apply only if all of them are set.
 type Trial struct {
-	AccessID int64 `env:"INTERNAL_TESTER_ACCESS_ID" help:"ID of the access of the tester for plans trial and free; unless this ID, APP_AVS_TRIAL_GROUP_ID and APP_AVS_TRIAL_PARENT_ID are set, these plans use the settings of the other plans"`
+	AccessID int64 `env:"INTERNAL_TESTER_ACCESS_ID" help:"tester access ID for plans trial and free; unless this ID, APP_AVS_TRIAL_GROUP_ID and APP_AVS_TRIAL_PARENT_ID are set, these plans use the settings of the other plans"`
 	GroupID  int64 `env:"GROUP_ID"                  help:"ID of the group for plans trial and free"`
 	ParentID int64 `env:"PARENT_ID"                 help:"ID of the evaluation to which the evaluations of plans trial and free belong"`
 }

@@ -34,16 +34,15 @@ type Tag struct {
 	ClassName string `json:"tag_class_name,omitempty"`
 }
 
-// Evaluation is the part of an evaluation that the broker uses, in its wire format. AvS returns all fields of Definition, but the
-// threshold as a number.
+// Evaluation is the part of an evaluation that the broker uses, in its wire format. AvS returns all fields of Definition, with
+// the threshold as a number.
 type Evaluation struct {
 	ID     int64     `json:"id"`
 	Status Lifecycle `json:"status"`
 	Tags   []Tag     `json:"tags"`
 }
 
-// has reports whether the evaluation has a tag with the same class and content. Names of classes are ignored, because AvS adds
-// them.
+// has reports whether the evaluation has a tag with the same class and content. Class names are ignored, because AvS adds them.
 func (e Evaluation) has(tag Tag) bool {
 	for _, own := range e.Tags {
 		if own.ClassID == tag.ClassID && own.Content == tag.Content {
@@ -87,14 +86,14 @@ type Cluster struct {
 	Domain string
 }
 
-// maxName and maxDescription are the limits of AvS, in characters.
+// maxName and maxDescription are the AvS limits, in characters.
 const (
 	maxName        = 80
 	maxDescription = 255
 )
 
-// name returns the name of an evaluation, which helps to find it in AvS. kind is int or ext. The Kyma Environment Broker
-// introduced the format.
+// name returns the name of an evaluation, which helps to find it in AvS. kind is int or ext. The format comes from the Kyma
+// Environment Broker.
 func (c Cluster) name(kind string) string {
 	providers := map[string]string{"aws": "AWS", "azure": "AZR", "gcp": "GCP"}
 
@@ -102,7 +101,7 @@ func (c Cluster) name(kind string) string {
 }
 
 func (c Cluster) description() string {
-	encoded, _ := json.Marshal(struct { //nolint:errchkjson // only texts
+	encoded, _ := json.Marshal(struct { //nolint:errchkjson // only strings
 		Instance      string `json:"instanceName"`
 		GlobalAccount string `json:"globalAccountID"`
 		SubAccount    string `json:"subAccountID"`
@@ -113,14 +112,14 @@ func (c Cluster) description() string {
 	return cut(string(encoded), maxDescription)
 }
 
-// cut shortens the text to a number of characters.
+// cut shortens the text to at most the given number of characters.
 func cut(text string, characters int) string {
 	runes := []rune(text)
 
 	return string(runes[:min(len(runes), characters)])
 }
 
-// definition returns the definition that both kinds of evaluations share.
+// definition returns a definition with the fields that internal and external evaluations share.
 func (c *Client) definition(name string, cluster Cluster, tester Tester) Definition {
 	tags, _ := parseTags(tester.Tags) // Config.Check rejects invalid tags
 

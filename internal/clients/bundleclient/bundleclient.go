@@ -25,9 +25,10 @@ import (
 )
 
 const (
-	// callTimeout limits each call.
+	// callTimeout limits the duration of each call.
 	callTimeout = 10 * time.Second
-	// maxBytes limits a response. Kubernetes limits an object to about 1.5 MiB, and a BundleDeployment with its history is below 300 KiB.
+	// maxBytes limits the size of a response. Kubernetes limits an object to about 1.5 MiB, and a BundleDeployment with its history
+	// is below 300 KiB.
 	maxBytes = 32 << 20
 	// maxBundles is the maximum number of Bundles of a BundleDeployment that a call returns.
 	maxBundles = 50
@@ -39,8 +40,8 @@ const (
 // LabelRuntime is the label with which the Provisioner names the runtime of a BundleDeployment.
 const LabelRuntime = "provisioner.environment-broker.io/runtime"
 
-// Client reads Bundles and BundleDeployments. It reads the kubeconfig for each call, so that a rotated one is used at once. It is safe
-// for concurrent use. Errors are of package failure, and never quote a response.
+// Client reads Bundles and BundleDeployments. It reads the kubeconfig for each call, so that a rotated one is used at once. It is
+// safe for concurrent use. Its errors are of type *failure.Error and never quote a response.
 type Client struct {
 	// KubeconfigPath is the file with the kubeconfig. Its user needs the verbs get and list for both kinds.
 	KubeconfigPath string
@@ -50,18 +51,18 @@ type Client struct {
 
 // Query selects a page of BundleDeployments.
 type Query struct {
-	// RuntimeID selects the BundleDeployments of a runtime. Empty selects all.
+	// RuntimeID selects the BundleDeployments of a runtime. If it is empty, all are selected.
 	RuntimeID string
-	// Continue is the value of the previous page.
+	// Continue is Page.Continue of the previous page. It is empty for the first page.
 	Continue string
 	// Limit is the maximum number of BundleDeployments.
 	Limit int
 }
 
-// Page is a page of BundleDeployments, by name.
+// Page is a page of BundleDeployments, sorted by name.
 type Page struct {
 	Deployments []v1alpha1.BundleDeployment
-	// Continue selects the next page. It is empty on the last one.
+	// Continue selects the next page. It is empty on the last page.
 	Continue string
 }
 
@@ -87,7 +88,8 @@ func (c *Client) Deployments(ctx context.Context, query Query) (Page, error) {
 	return Page{Deployments: found.Items, Continue: found.Continue}, err
 }
 
-// Deployment returns a BundleDeployment and the Bundles that it has made, the newest first. The error is of kind NotFound if there is none.
+// Deployment returns a BundleDeployment and the Bundles that it has created, the newest first. The error is of kind NotFound if
+// the BundleDeployment does not exist.
 func (c *Client) Deployment(ctx context.Context, name string) (v1alpha1.BundleDeployment, []v1alpha1.Bundle, error) {
 	var deployment v1alpha1.BundleDeployment
 
@@ -103,7 +105,7 @@ func (c *Client) Deployment(ctx context.Context, name string) (v1alpha1.BundleDe
 		return request.Resource(bundles).Param("limit", strconv.Itoa(maxBundles)).Param("labelSelector", owner.String())
 	})
 
-	// Anybody who may create Bundles can set the labels, but not the owner.
+	// The labels do not prove that the BundleDeployment created a Bundle: anybody who may create Bundles can set them.
 	owned := slices.DeleteFunc(made.Items, func(bundle v1alpha1.Bundle) bool { return !metav1.IsControlledBy(&bundle, &deployment) })
 	slices.SortStableFunc(owned, func(a, b v1alpha1.Bundle) int {
 		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -156,9 +158,9 @@ func (c *Client) client() (*rest.RESTClient, error) {
 		return nil, fmt.Errorf("preparing the Kubernetes client: %w", err)
 	}
 
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // the kind Status of errors
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for the Status objects in errors
 
-	config.Timeout, config.QPS = callTimeout, -1 // the guard limits the calls
+	config.Timeout, config.QPS = callTimeout, -1 // Wrap limits the calls
 	config.WarningHandler = rest.NoWarnings{}
 	config.APIPath, config.GroupVersion = "/apis", &v1alpha1.GroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
@@ -176,13 +178,13 @@ func (c *Client) client() (*rest.RESTClient, error) {
 	return client, nil
 }
 
-// explain returns the error for the reader of the page. It does not quote the response.
+// explain converts err to an error for the user of the console. It does not quote the response.
 func explain(err error) error {
 	if err == nil {
 		return nil
 	}
 
-	if found, ok := errors.AsType[*failure.Error](err); ok { // of the circuit breaker
+	if found, ok := errors.AsType[*failure.Error](err); ok { // from the circuit breaker
 		return found
 	}
 

@@ -87,7 +87,7 @@ func startHub(t *testing.T) hub {
 	return hub{api, path}
 }
 
-// write writes a kubeconfig for the connection, and returns the file.
+// write writes a kubeconfig for the connection, and returns the path of its file.
 func write(t *testing.T, config *rest.Config) string {
 	t.Helper()
 

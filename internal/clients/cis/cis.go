@@ -33,7 +33,7 @@ const (
 
 // Config configures the connection to CIS. An empty URL switches CIS off.
 type Config struct {
-	URL          string        `env:"EVENT_SERVICE_URL" help:"URL of the event service of SAP Cloud Management (CIS), which knows deleted subaccounts; empty turns the job subaccounts off"`
+	URL          string        `env:"EVENT_SERVICE_URL" help:"URL of the event service of SAP Cloud Management (CIS), which knows deleted subaccounts; empty turns the subaccounts job off"`
 	Version      string        `env:"VERSION"           help:"version of the event service: 1.0 or 2.0"`
 	AuthURL      string        `env:"AUTH_URL"          help:"URL of the token endpoint, without /oauth/token"`
 	ClientID     string        `env:"CLIENT_ID"         help:"client ID for the token endpoint"`
@@ -97,7 +97,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 // Probe returns an error unless CIS responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.config.URL) }
 
-// Event is the deletion of a subaccount. The time is zero in version 1.0.
+// Event is the deletion of a subaccount. At is zero in version 1.0.
 type Event struct {
 	Subaccount string
 	At         time.Time

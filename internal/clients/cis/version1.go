@@ -31,7 +31,7 @@ type page1 struct {
 }
 
 // deletedInVersion1 returns all deletions of subaccounts. Their events have no times, so each read covers the whole history. If
-// an event moves to another page during the read, it can be missing; the next read finds it.
+// an event moves to another page during the read, it may be missing from the result, but the next read finds it.
 func (c *Client) deletedInVersion1(ctx context.Context) ([]Event, error) {
 	var found []Event
 

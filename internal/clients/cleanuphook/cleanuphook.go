@@ -18,13 +18,13 @@ import (
 
 // Config configures the connection to the hook. Without a URL, operators clean up dirty accounts.
 type Config struct {
-	URL      string        `env:"URL"      help:"https URL of the hook that empties dirty accounts of the account pool and confirms that they are empty; if empty, operators release them"`
+	URL      string        `env:"URL"      help:"https URL of the hook that empties dirty accounts of the account pool and confirms that they are empty; without a URL, operators release them"`
 	User     string        `env:"USER"     help:"user for the hook; empty for none"`
 	Password secret.String `env:"PASSWORD" help:"password of the user"`
 	Timeout  time.Duration `env:"TIMEOUT"  help:"timeout of one call, at most 1m"`
 }
 
-// maxTimeout limits the timeout, so that a pass over many accounts ends.
+// maxTimeout limits the timeout, so that calls for many accounts do not take too long.
 const maxTimeout = time.Minute
 
 // DefaultConfig returns the defaults, without a hook.
@@ -67,13 +67,13 @@ func isLoopback(address string) bool {
 
 // Question is the body of a call, in its wire format. It contains no credentials.
 type Question struct {
-	// Account is the name of the binding in Gardener, and Namespace its namespace.
+	// Account is the name of the Gardener binding that represents the account, and Namespace is its namespace.
 	Account   string `json:"account"`
 	Namespace string `json:"namespace"`
-	// Type is the label hyperscalerType, and Provider its first part.
+	// Type is the value of the hyperscalerType label, and Provider is its first part.
 	Type     string `json:"hyperscalerType"`
 	Provider string `json:"provider"`
-	// Tenant is the label tenantName, which still names the former tenant.
+	// Tenant is the value of the tenantName label, which still names the previous tenant.
 	Tenant   string `json:"tenantName"`
 	EUAccess bool   `json:"euAccess"`
 }
@@ -85,7 +85,7 @@ type Answer struct {
 	Message string `json:"message"`
 }
 
-// Hook calls the hook. It is safe for concurrent use.
+// Hook is a client for the cleanup hook. It is safe for concurrent use.
 type Hook struct {
 	rest      *restclient.Client
 	url       string
@@ -111,7 +111,8 @@ func New(config Config, namespace string, transport http.RoundTripper) *Hook {
 // Probe returns an error unless the hook responds.
 func (h *Hook) Probe(ctx context.Context) error { return h.rest.Probe(ctx, h.url) }
 
-// Clean asks the hook to empty the account, and returns the progress. Repeated calls query the progress.
+// Clean asks the hook to empty the account, and returns the state of the cleanup and a message for operators. Repeated calls
+// query the progress.
 func (h *Hook) Clean(ctx context.Context, account accountpool.Account) (accountpool.CleanupState, string, error) {
 	const action = "clean up the account"
 

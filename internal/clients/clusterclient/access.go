@@ -119,8 +119,8 @@ func endpointIn(parsed *clientcmdapi.Config) (environment.Endpoint, bool) {
 	return environment.Endpoint{Server: cluster.Server, CA: cluster.CertificateAuthorityData}, cluster.Server != ""
 }
 
-// config returns the configuration of a client: from the tenant's kubeconfig if the instance uses the tenant's own cluster, and
-// from a new admin kubeconfig otherwise.
+// config returns a client configuration: from the tenant's kubeconfig if the instance uses the tenant's own cluster, and from a
+// new admin kubeconfig otherwise.
 func (a Access) config(ctx context.Context, instance environment.Instance) (*rest.Config, error) {
 	if own := instance.Request.Cluster.Own; own != nil {
 		return parse(own.Kubeconfig.Reveal())
@@ -129,7 +129,7 @@ func (a Access) config(ctx context.Context, instance environment.Instance) (*res
 	return a.adminConfig(ctx, instance)
 }
 
-// adminConfig returns the configuration of a client with a new admin kubeconfig.
+// adminConfig returns a client configuration from a new admin kubeconfig.
 func (a Access) adminConfig(ctx context.Context, instance environment.Instance) (*rest.Config, error) {
 	_, parsed, err := a.adminKubeconfig(ctx, instance)
 	if err != nil {
@@ -189,7 +189,7 @@ func Check(kubeconfig secret.String) error {
 	return nil
 }
 
-// parse returns the restConfig of a kubeconfig.
+// parse parses a kubeconfig and returns its client configuration; see restConfig.
 func parse(kubeconfig secret.String) (*rest.Config, error) {
 	parsed, err := clientcmd.Load([]byte(kubeconfig.Reveal()))
 	if err != nil {
@@ -199,9 +199,9 @@ func parse(kubeconfig secret.String) (*rest.Config, error) {
 	return restConfig(parsed)
 }
 
-// restConfig returns the configuration of a client from a kubeconfig, which is nil if it could not be parsed. The kubeconfig may come
-// from a tenant, so restConfig rejects references to programs, files and proxies. Otherwise, client-go would run the programs and read
-// the files on the broker's machine.
+// restConfig returns the client configuration from a kubeconfig. parsed is nil if the kubeconfig could not be parsed. The
+// kubeconfig may come from a tenant, so restConfig rejects references to exec plugins, auth providers, files and proxies.
+// Otherwise, client-go would run the plugins and read the files on the broker's machine.
 func restConfig(parsed *clientcmdapi.Config) (*rest.Config, error) {
 	if parsed == nil {
 		return nil, unusable("it is not a kubeconfig")
@@ -209,7 +209,7 @@ func restConfig(parsed *clientcmdapi.Config) (*rest.Config, error) {
 
 	for _, user := range parsed.AuthInfos {
 		if kubeconfig.RefersOutside(user) {
-			return nil, unusable("it refers to programs or files")
+			return nil, unusable("it refers to exec plugins, auth providers or files")
 		}
 	}
 

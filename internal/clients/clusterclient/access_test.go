@@ -146,7 +146,7 @@ func TestRejectedKubeconfigs(t *testing.T) {
 		return func(c *clientcmdapi.Config) { change(c.AuthInfos["admin"]) }
 	}
 
-	const programs = "it refers to programs or files"
+	const programs = "it refers to exec plugins, auth providers or files"
 
 	cases := map[string]struct {
 		reason string

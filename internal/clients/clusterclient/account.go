@@ -37,7 +37,7 @@ type account struct {
 	metadata metav1.ObjectMeta
 }
 
-// The API paths of the objects of an account.
+// The API paths of the ServiceAccounts and ClusterRoleBindings of accounts.
 const (
 	serviceAccounts = "/api/v1/namespaces/" + accountNamespace + "/serviceaccounts"
 	roleBindings    = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
@@ -121,8 +121,8 @@ func accountOf(client *rest.RESTClient, binding environment.Binding) account {
 	}}
 }
 
-// create creates the objects of the account that do not exist yet. It does not compare existing objects with the binding: the
-// name of an account is unique to its binding, and a binding never changes.
+// create creates the account's objects unless they already exist. It does not compare existing objects with the binding: the name
+// of an account is unique to its binding, and a binding never changes.
 func (a account) create(ctx context.Context) error {
 	err := a.client.Post().AbsPath(serviceAccounts).Body(&corev1.ServiceAccount{ObjectMeta: a.metadata}).Do(ctx).Error()
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -183,7 +183,7 @@ func actionError(err error, action string) error {
 	}
 }
 
-// accessBy returns a kubeconfig with the token and with the server and the certificate authority of the admin kubeconfig.
+// accessBy returns a kubeconfig with the issued token, and with the server and the certificate authority of the admin kubeconfig.
 func accessBy(admin *rest.Config, issued authenticationv1.TokenRequestStatus) (environment.Access, error) {
 	const name = "runtime"
 

@@ -26,7 +26,7 @@ const (
 
 var expires = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// cluster is a fake API server that records its requests. The field statuses sets the response status by method and path; all
+// cluster is a fake API server that records its requests. The statuses field sets the response status by method and path; all
 // other requests succeed.
 type cluster struct {
 	mutex    sync.Mutex

@@ -110,8 +110,8 @@ func TestRealAPIServer(t *testing.T) {
 	t.Run("terminating namespace", func(t *testing.T) { testTerminatingNamespace(s.in(t)) })
 }
 
-// testTerminatingNamespace checks that the Secret is written once a namespace that is being deleted is gone. No namespace controller runs,
-// so the test finishes the deletion.
+// testTerminatingNamespace checks that the Secret is written as soon as its namespace, which is being deleted, is gone. No
+// namespace controller runs, so the test finishes the deletion.
 func testTerminatingNamespace(s *apiServer) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kyma-system"}}
 	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sap-btp-manager", Namespace: "kyma-system"}}

@@ -19,12 +19,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// codecs encodes and decodes the API groups that this package uses. It contains no others, because the typed clients of client-go would link all
-// Kubernetes types into the broker. Registering the kinds takes longer than a request, so all sessions share the result.
+// codecs encodes and decodes the API groups that this package uses. It knows no other groups. The typed clients of client-go are
+// not used, because they would link all Kubernetes types into the broker. Registering the kinds takes longer than a request, so
+// all sessions share the result.
 var codecs = sync.OnceValue(func() runtime.NegotiatedSerializer { //nolint:gochecknoglobals // never changes
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme)
-	utilruntime.Must(builder.AddToScheme(scheme)) // the kinds are constants
+	utilruntime.Must(builder.AddToScheme(scheme)) // cannot fail: the kinds are constants
 
 	return serializer.NewCodecFactory(scheme).WithoutConversion()
 })
@@ -69,7 +70,7 @@ func inSession(ctx context.Context, config *rest.Config, connections *http.Trans
 	return work(ctx, client)
 }
 
-// requestVersion requests the version of the API server without retries. The request needs no permissions, but fails if the
+// requestVersion requests the API server's version without retries. The request needs no permissions, but fails if the
 // credentials are invalid, so it verifies a kubeconfig with any role.
 func requestVersion(ctx context.Context, api *rest.RESTClient) error {
 	err := api.Get().AbsPath("version").MaxRetries(0).Do(ctx).Error()
@@ -87,7 +88,7 @@ func Transport(config *rest.Config) (transport http.RoundTripper, disconnect fun
 	return authenticated(config, trusted())
 }
 
-// trusted returns a transport for clusters of Gardener, whose addresses need no check.
+// trusted returns a transport for Gardener's clusters, whose addresses need no check.
 func trusted() *http.Transport { return &http.Transport{Proxy: http.ProxyFromEnvironment} }
 
 // authenticated configures the transport to use the certificate authority and the credentials of config, and bounds its

@@ -24,8 +24,8 @@ const (
 	maxServiceObjects = 200
 )
 
-// RemoveServiceInstances deletes the service bindings of the SAP BTP service operator in the instance's runtime and, once there
-// are none, the service instances. The operator then deletes them in Service Manager. left is the number of remaining objects;
+// RemoveServiceInstances deletes the service bindings of the SAP BTP service operator in the instance's runtime and, once they
+// are gone, the service instances. The operator then deletes them in Service Manager. left is the number of remaining objects;
 // the caller repeats the call until it is 0. A runtime without these custom resources has no such objects.
 //
 // If abandon is set, the call also removes the finalizers, so that the objects disappear even if the operator does not respond.
@@ -82,8 +82,8 @@ func removeObject(ctx context.Context, client *rest.RESTClient, resource string,
 	return client.Patch(types.MergePatchType).AbsPath(path...).Body([]byte(`{"metadata":{"finalizers":null}}`)).Do(ctx).Error()
 }
 
-// listObjects returns the metadata of at most maxServiceObjects objects of a resource. If the resource is not installed, it
-// returns none.
+// listObjects returns the metadata of at most maxServiceObjects objects of a resource. If the resource is not installed, the
+// result is empty.
 func listObjects(ctx context.Context, client *rest.RESTClient, resource string) ([]metav1.PartialObjectMetadata, error) {
 	result := client.Get().AbsPath(serviceOperatorAPI, resource).Param("limit", strconv.Itoa(maxServiceObjects)).Do(ctx)
 	if err := result.Error(); apierrors.IsNotFound(err) {

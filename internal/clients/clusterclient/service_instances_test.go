@@ -92,7 +92,8 @@ func manyObjects(finalizer string) []metav1.PartialObjectMetadata {
 	return objects
 }
 
-// TestRemoveServiceInstances calls the removal until nothing is left or the call does not help, and checks what each call leaves.
+// TestRemoveServiceInstances calls RemoveServiceInstances until nothing is left or a call makes no progress, and checks what each
+// call leaves.
 func TestRemoveServiceInstances(t *testing.T) {
 	const bindings, instances, operator = "servicebindings", "serviceinstances", "services.cloud.sap.com/finalizer"
 
@@ -144,7 +145,7 @@ func TestRemoveServiceInstances(t *testing.T) {
 	}
 }
 
-// TestServiceInstanceFaults checks the error of the removal of service instances for each fault of the runtime.
+// TestServiceInstanceFaults checks the error of RemoveServiceInstances for each fault of the runtime.
 //
 //faults:table btp.md#errors
 func TestServiceInstanceFaults(t *testing.T) {

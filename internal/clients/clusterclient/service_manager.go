@@ -77,7 +77,7 @@ func (a Access) RepairServiceManager(ctx context.Context, instance environment.I
 	return repaired && err == nil, err
 }
 
-// serviceManagerData returns the values in the Secret and the wanted values. The former are nil if there is no Secret. The wanted
+// serviceManagerData returns the values in the Secret and the wanted values. present is nil if there is no Secret. The wanted
 // cluster ID is the present one, or else the ID of the instance.
 func serviceManagerData(ctx context.Context, client *rest.RESTClient, instance environment.Instance, credentials environment.ServiceManager,
 ) (present, wanted map[string][]byte, err error) {

@@ -93,7 +93,8 @@ func testDrift(s *apiServer, want map[string]string) {
 	s.wantCredentials("a lost cluster ID is derived from the instance", want)
 }
 
-// testConflict lets another client apply the same fields. The broker takes them over; without force, the other client then gets a conflict.
+// testConflict applies the same fields as another client first. The broker takes them over; without force, the other client then
+// gets a conflict.
 func testConflict(s *apiServer, want map[string]string) {
 	other := func(options ...client.ApplyOption) error {
 		object := corev1apply.Secret("sap-btp-manager", "kyma-system").WithData(map[string][]byte{"clientsecret": []byte("other"), "region": []byte("eu10")})

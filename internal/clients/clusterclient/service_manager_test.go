@@ -222,8 +222,8 @@ func away(t *testing.T) secret.String {
 	return written(t, kubeconfig(server))
 }
 
-// TestServiceManagerFaults checks the error of each fault of the runtime, and whether the step that writes the credentials is repeated. The
-// stage decides when: see TestRepeatedStages of package provisioning.
+// TestServiceManagerFaults checks the error of each fault of the runtime, and whether the step that writes the credentials is
+// repeated. The stage decides when it is repeated; see TestRepeatedStages in package provisioning.
 //
 //faults:table btp.md#errors
 func TestServiceManagerFaults(t *testing.T) {

@@ -47,9 +47,9 @@ func causeOf(err error) string {
 	case errors.As(err, &answer):
 		return fmt.Sprintf("it responds with status %d", answer.Status().Code)
 	case errors.Is(err, networks.ErrRefused):
-		return "its address is not public, and APP_OWN_CLUSTER_NETWORKS of the broker does not allow it"
+		return "its address is not public, and the broker's APP_OWN_CLUSTER_NETWORKS does not allow it"
 	case errors.As(err, &name):
-		return "the name of the host cannot be resolved"
+		return "the host name cannot be resolved"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
@@ -65,7 +65,7 @@ func causeOf(err error) string {
 	}
 }
 
-// reported returns the message of an API server in the error, or an empty string if the error comes from the transport.
+// reported returns the API server's message in the error, or an empty string if the error comes from the transport.
 func reported(err error) string {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return status.Status().Message

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// Validity returns the start and the end of the validity of the client certificate of the kubeconfig's current user. Both are
+// Validity returns the times at which the client certificate of the kubeconfig's current user becomes valid and expires. Both are
 // zero if there is no certificate.
 func Validity(kubeconfig secret.String) (from, until time.Time) {
 	config, err := clientcmd.Load([]byte(kubeconfig.Reveal()))

@@ -69,7 +69,7 @@ type Tenant struct {
 	PlanName string
 }
 
-// The keys of the metadata.
+// The metadata keys.
 const (
 	KeyEnvironment = "maasConsumerEnvironment"
 	KeyRegion      = "maasConsumerRegion"
@@ -83,7 +83,7 @@ type Entry struct {
 	Value string `json:"value"`
 }
 
-// metadata returns the entries of the tenant, always in the same order.
+// metadata returns the tenant's metadata entries, always in the same order.
 func (t Tenant) metadata() []Entry {
 	environments := map[string]string{"k8s": "KUBERNETES", "neo": "NEO"}
 	plans := map[string]string{"azure_lite": "tdd", "free": "free"}
@@ -119,7 +119,8 @@ func New(config Config, transport http.RoundTripper) *Client {
 // Probe returns an error unless EDP responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.config.AdminURL) }
 
-// Register creates the data tenant and its metadata. It keeps objects that exist, from another instance or an earlier attempt.
+// Register creates the data tenant and its metadata. It keeps existing objects, which may come from another instance or an
+// earlier attempt.
 func (c *Client) Register(ctx context.Context, tenant Tenant) error {
 	const action = "register the subaccount"
 

@@ -24,10 +24,11 @@ const (
 	LabelEUAccess = "euAccess"
 )
 
-// AnnotationReleased contains the version of an account whose claim was released before the label of the tenant was written.
+// AnnotationReleased marks an account whose claim was released before the tenant label was written. Its value is the resource
+// version that the account had then; see Touch.
 const AnnotationReleased = "broker.environment-broker.io/released-version"
 
-// labelTrue is the value of labels that are set. All other values count as not set.
+// labelTrue is the value of a label that is set. A label with any other value counts as not set.
 const labelTrue = "true"
 
 // object contains the fields of bindings and Shoots that the client reads.
@@ -43,7 +44,7 @@ type object struct {
 	} `json:"spec"`
 }
 
-// account converts a binding.
+// account returns the account that a binding represents.
 func (o object) account() accountpool.Account {
 	set := func(label string) bool { return o.Metadata.Labels[label] == labelTrue }
 
@@ -54,7 +55,6 @@ func (o object) account() accountpool.Account {
 	}
 }
 
-// list contains a page of objects.
 type list struct {
 	Metadata struct {
 		Continue string `json:"continue"`
@@ -62,7 +62,8 @@ type list struct {
 	Items []object `json:"items"`
 }
 
-// list reads a page of objects.
+// list reads one page of the objects that match the selector. An empty selector matches all. next is the continue token of the
+// previous page, or empty.
 func (c *Client) list(ctx context.Context, of resource, selector, limit, next string) (list, error) {
 	var page list
 
@@ -80,8 +81,8 @@ func (c *Client) list(ctx context.Context, of resource, selector, limit, next st
 	return page, err
 }
 
-// read sends the request and decodes the response. It calls Error, because only that decodes the status in an error of the API
-// server.
+// read sends the request and decodes the response. It calls Error, because only this method decodes the Status object in an error
+// response of the API server.
 func read(ctx context.Context, request *rest.Request, into any) error {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -96,7 +97,7 @@ func read(ctx context.Context, request *rest.Request, into any) error {
 	return failure.While(err, "decoding the response")
 }
 
-// each calls the function for every object that matches the selector.
+// each calls visit for every object that matches the selector.
 func (c *Client) each(ctx context.Context, of resource, selector string, visit func(object)) error {
 	next := ""
 
@@ -128,7 +129,7 @@ func (c *Client) Account(ctx context.Context, name string) (accountpool.Account,
 	return found.account(), explain(err, "reading the account %q", name)
 }
 
-// Accounts implements accountpool.Garden. It omits bindings without the label hyperscalerType, which do not belong to the pool.
+// Accounts implements accountpool.Garden. It omits bindings without the hyperscalerType label, which do not belong to the pool.
 func (c *Client) Accounts(ctx context.Context, accountType string) ([]accountpool.Account, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -163,7 +164,7 @@ func (c *Client) SetLabels(ctx context.Context, account accountpool.Account) err
 	return explain(c.patch(ctx, account, "labels", changed), "labeling the account %q", account.Name)
 }
 
-// Touch implements accountpool.Garden. It sets AnnotationReleased to the current version, which always changes the annotation.
+// Touch implements accountpool.Garden. It sets AnnotationReleased to the current version, so each call changes the annotation.
 func (c *Client) Touch(ctx context.Context, account accountpool.Account) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

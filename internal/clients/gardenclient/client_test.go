@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// newClient returns a client of a server with the handler.
+// newClient returns a client for a server with the handler.
 func newClient(t *testing.T, kind gardenclient.Kind, handler http.HandlerFunc) *gardenclient.Client {
 	t.Helper()
 
@@ -100,8 +100,8 @@ func TestSecretBindings(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTheAPIServer covers the error responses of the API server. TestAccountThatIsLost and TestAccountThatChanges of package
-// accountpool cover a missing and a changed account.
+// TestErrorsOfTheAPIServer covers the error responses of the API server. TestAccountThatIsLost and TestAccountThatChanges in
+// package accountpool cover a missing and a changed account.
 //
 //faults:table account-pool.md#gardener
 func TestErrorsOfTheAPIServer(t *testing.T) {

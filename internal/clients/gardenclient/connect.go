@@ -21,7 +21,7 @@ import (
 const (
 	// callTimeout bounds a method call, which may consist of several requests.
 	callTimeout = 30 * time.Second
-	// maxResponseBytes bounds the body of a response. A page of Shoots is smaller.
+	// maxResponseBytes bounds the size of a response body. A page of Shoots is smaller.
 	maxResponseBytes = 64 << 20
 	// pageSize is the number of objects that the client requests at once.
 	pageSize = 500
@@ -37,7 +37,7 @@ const (
 	SecretBinding Kind = "SecretBinding"
 )
 
-// resource is the API path of a kind: its group, version and resource name.
+// resource identifies an API resource by its group, version and plural name.
 type resource struct {
 	schema.GroupVersion
 
@@ -73,7 +73,7 @@ type Client struct {
 	api func() rest.Interface
 }
 
-// New returns a client for the API server of the configuration. It makes no call.
+// New returns a client for the API server in config. It sends no request.
 func New(config *rest.Config, options Options) (*Client, error) {
 	api, err := connect(config, options)
 	if err != nil {
@@ -83,14 +83,14 @@ func New(config *rest.Config, options Options) (*Client, error) {
 	return &Client{options: options, api: func() rest.Interface { return api }}, nil
 }
 
-// Follow returns a client with the credentials of a kubeconfig file. After a change of the file, new calls use the new
+// Follow returns a client with the credentials of a kubeconfig file. After the file has changed, new calls use the new
 // credentials. If the file becomes invalid, the client continues with the old ones, and files reports the error.
 func Follow(kubeconfigPath string, files *reload.Watcher, options Options) (*Client, error) {
 	connections, err := reload.Load("gardener kubeconfig", func([][]byte) (rest.Interface, error) {
 		// BuildConfigFromFlags also reads the files to which the kubeconfig refers.
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 		if err != nil {
-			return nil, fmt.Errorf("reading the kubeconfig of Gardener from %s: %w", kubeconfigPath, err)
+			return nil, fmt.Errorf("reading the Gardener kubeconfig from %s: %w", kubeconfigPath, err)
 		}
 
 		return connect(config, options)
@@ -124,7 +124,7 @@ func connect(config *rest.Config, options Options) (rest.Interface, error) {
 
 	api, err := rest.RESTClientFor(config)
 
-	return api, failure.While(err, "creating a client of Gardener")
+	return api, failure.While(err, "creating a Gardener client")
 }
 
 // Probe lists a single account, which tests the connection, the credentials and the permissions. upstream.Recovery calls it

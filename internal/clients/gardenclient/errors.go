@@ -42,8 +42,8 @@ func explain(err error, doing string, args ...any) error {
 	return known
 }
 
-// classify returns the kind of an API error, and a clause about it. Rejected credentials and missing permissions are transient:
-// operations continue after an operator has corrected them.
+// classify returns the kind of an API error, and a clause that describes the error. Rejected credentials and missing permissions
+// are transient: operations continue after an operator has corrected them.
 func classify(err error) (failure.Kind, string) {
 	switch {
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
@@ -65,8 +65,8 @@ func classify(err error) (failure.Kind, string) {
 	}
 }
 
-// forbidden returns the cause of HTTP 403. An unknown cause is transient, too: only rules of the landscape can forbid a label,
-// and its operators can change them.
+// forbidden returns the kind of an HTTP 403 error, and a clause that describes the error. An unknown cause is transient: only
+// rules of the landscape can forbid a label, and its operators can change them.
 func forbidden(err error) (failure.Kind, string) {
 	if kind, said, known := failure.Forbidden(err.Error()); known {
 		return kind, said

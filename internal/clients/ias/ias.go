@@ -1,5 +1,5 @@
-// Package ias removes service providers from SAP Cloud Identity Services, Identity Authentication (IAS). The Kyma Environment Broker
-// registered one for the Grafana of each runtime; this broker creates none.
+// Package ias removes service providers from SAP Cloud Identity Services, Identity Authentication (IAS). The Kyma Environment
+// Broker registered a service provider for each runtime's Grafana; this broker registers none.
 package ias
 
 import (
@@ -62,8 +62,8 @@ type ServiceProvider struct {
 	DisplayName string `json:"display_name"`
 }
 
-// DisplayName returns the name of the service provider of the instance's Grafana. The Kyma Environment Broker introduced the
-// format.
+// DisplayName returns the display name of the service provider for the instance's Grafana. The format comes from the Kyma
+// Environment Broker.
 func DisplayName(instanceID string) string { return "SKR Grafana (instanceID: " + instanceID + ")" }
 
 // Client calls IAS. It is safe for concurrent use.
@@ -84,7 +84,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 // Probe returns an error unless IAS responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.url) }
 
-// Remove removes the service provider of the instance's Grafana. It succeeds if there is none.
+// Remove removes the service provider of the instance's Grafana. It succeeds if the service provider does not exist.
 func (c *Client) Remove(ctx context.Context, instanceID string) error {
 	var company Company
 

@@ -23,15 +23,15 @@ const (
 	keyKubeconfig = "config"
 	// annotationExpiry is the annotation with the expiry of the kubeconfig in the Secret. It is missing if the expiry is unknown.
 	annotationExpiry = "environment-broker.io/kubeconfig-expires-at"
-	// host is the host in the URLs of requests. The transport replaces it with the host of the control plane.
+	// host is a placeholder for the host in request URLs. The transport replaces it with the control plane's host.
 	host = "http://control-plane"
 )
 
 // Client applies and deletes the objects of runtimes in the control plane. It is safe for concurrent use.
 type Client struct{ rest *restclient.Client }
 
-// New returns a client that sends its requests through the transport. The transport replaces the host of each request with that
-// of the control plane, and adds credentials. timeout limits each call.
+// New returns a client that sends its requests through the transport. The transport must replace the host of each request with
+// the control plane's host, and add credentials. timeout limits each call.
 func New(transport http.RoundTripper, timeout time.Duration) *Client {
 	return &Client{restclient.New(restclient.Options{
 		Title: "the control plane", Component: failure.ComponentControlPlane,
@@ -47,7 +47,7 @@ func (c *Client) ApplySecret(ctx context.Context, objects Objects, kubeconfig se
 }
 
 // RenewSecret replaces the kubeconfig in an existing Secret. If there is none, the error is of kind failure.NotFound. Unlike
-// ApplySecret, RenewSecret never creates a Secret that an operation has just deleted.
+// ApplySecret, RenewSecret never recreates a Secret that an operation has just deleted.
 func (c *Client) RenewSecret(ctx context.Context, ref Ref, kubeconfig secret.String) error {
 	return c.rest.Do(ctx, restclient.Request{
 		Method: http.MethodPatch, URL: host + ref.path(), ContentType: contentMerge, Action: "renew the kubeconfig of the runtime",
@@ -59,7 +59,7 @@ func (c *Client) RenewSecret(ctx context.Context, ref Ref, kubeconfig secret.Str
 	})
 }
 
-// expiryOf returns the annotation with the expiry of the kubeconfig, or none if the expiry is unknown.
+// expiryOf returns the annotation with the kubeconfig's expiry, or no annotation if the expiry is unknown.
 func expiryOf(kubeconfig secret.String) map[string]string {
 	annotations := map[string]string{}
 	if _, until := clusterclient.Validity(kubeconfig); !until.IsZero() {

@@ -7,14 +7,15 @@ import (
 
 // Config configures the handover of runtimes to Lifecycle Manager.
 type Config struct {
-	Enabled      bool          `env:"ENABLED"       help:"let Lifecycle Manager install Kyma on the runtimes of plans with lifecycleManager; needs APP_CONTROL_PLANE_KUBECONFIG_PATH"`
-	ReadyTimeout time.Duration `env:"READY_TIMEOUT" help:"maximum time that an operation waits until Lifecycle Manager has made Kyma ready"`
+	Enabled      bool          `env:"ENABLED"       help:"install Kyma through Lifecycle Manager on the runtimes of plans that configure lifecycleManager; needs APP_CONTROL_PLANE_KUBECONFIG_PATH"`
+	ReadyTimeout time.Duration `env:"READY_TIMEOUT" help:"maximum time that an operation waits for Lifecycle Manager to make Kyma ready"`
 }
 
 // DefaultConfig returns the defaults, with Lifecycle Manager switched off.
 func DefaultConfig() Config { return Config{ReadyTimeout: time.Hour} }
 
-// Check reports all invalid settings in one error, which names their variables. kubeconfig is APP_CONTROL_PLANE_KUBECONFIG_PATH.
+// Check reports all invalid settings in one error, which names their variables. kubeconfig is the value of
+// APP_CONTROL_PLANE_KUBECONFIG_PATH.
 func (c Config) Check(kubeconfig string) error {
 	if !c.Enabled {
 		return nil
@@ -23,7 +24,7 @@ func (c Config) Check(kubeconfig string) error {
 	var errs []error
 
 	if kubeconfig == "" {
-		errs = append(errs, errors.New("APP_LIFECYCLE_MANAGER_ENABLED: also set APP_CONTROL_PLANE_KUBECONFIG_PATH, the cluster that Lifecycle Manager watches"))
+		errs = append(errs, errors.New("APP_LIFECYCLE_MANAGER_ENABLED: also set APP_CONTROL_PLANE_KUBECONFIG_PATH to a kubeconfig for the cluster that Lifecycle Manager watches"))
 	}
 
 	if c.ReadyTimeout <= 0 {

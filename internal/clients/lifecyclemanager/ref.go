@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Ref identifies an object of the control plane.
+// Ref identifies an object in the control plane.
 type Ref struct {
 	Resource        schema.GroupVersionResource
 	Namespace, Name string
@@ -46,7 +46,7 @@ func ParseRef(text string) (Ref, error) {
 	return ref, nil
 }
 
-// path returns the path of the object in the API.
+// path returns the object's API path.
 func (r Ref) path() string {
 	root := "/apis/" + url.PathEscape(r.Resource.Group)
 	if r.Resource.Group == "" {

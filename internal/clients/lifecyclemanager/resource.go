@@ -35,16 +35,16 @@ const (
 	managedByLifecycleManager = "lifecycle-manager"
 )
 
-// defaultTemplate is the Kyma resource of plans whose configuration contains none.
+// defaultTemplate is the Kyma template of plans that do not configure one.
 const defaultTemplate = "apiVersion: operator.kyma-project.io/v1beta2\nkind: Kyma\n"
 
 // Settings configure the Kyma resource of the runtimes of a plan.
 type Settings struct {
-	// Template is a Kyma resource as YAML. Empty means an empty resource of version v1beta2.
+	// Template is a Kyma resource as YAML. If it is empty, an empty resource of version v1beta2 is used.
 	Template string
 	// Channel is the release channel. If it is empty, the channel of the template applies.
 	Channel string
-	// Modules replace the modules of the template. Nil keeps them.
+	// Modules, if not nil, replace the modules of the template.
 	Modules []Module
 }
 
@@ -121,8 +121,9 @@ func ParseTemplate(text string) (unstructured.Unstructured, error) {
 	return template, nil
 }
 
-// ObjectsOf returns the objects of the instance's runtime. Their namespace is that of the template, or else the given one. The
-// instance must have a runtime. shootDomain is the parent domain of the clusters' domains, or empty.
+// ObjectsOf returns the objects of the instance's runtime. Their namespace comes from the template or, if the template has no
+// namespace, from the parameter. The instance must have a runtime. shootDomain is the parent domain of the clusters' domains, or
+// empty.
 func ObjectsOf(instance environment.Instance, settings Settings, namespace, shootDomain string) (Objects, error) {
 	text := settings.Template
 	if text == "" {
@@ -170,7 +171,7 @@ func ObjectsOf(instance environment.Instance, settings Settings, namespace, shoo
 	}, nil
 }
 
-// apply sets the channel and the modules.
+// apply sets the channel and the modules in the Kyma resource.
 func (s Settings) apply(kyma unstructured.Unstructured) error {
 	spec, _ := kyma.Object["spec"].(map[string]any)
 	if spec == nil {
@@ -219,7 +220,7 @@ func labelsOf(instance environment.Instance, kymaName string) map[string]string 
 	return labels
 }
 
-// secretObject returns the Secret with the content, the labels of the objects and the annotations.
+// secretObject returns the Secret with the given content and annotations, and with the labels of both objects.
 func (o Objects) secretObject(content map[string][]byte, annotations map[string]string) *corev1.Secret {
 	secret := &corev1.Secret{Data: content, Type: corev1.SecretTypeOpaque}
 	secret.APIVersion, secret.Kind = "v1", "Secret"
@@ -244,7 +245,7 @@ func (o Objects) kymaObject() map[string]any {
 	return kyma.Object
 }
 
-// describe names an object in error texts.
+// describe names an object, for error texts.
 func describe(ref Ref) string {
 	return fmt.Sprintf("%s %s/%s", ref.Resource.Resource, ref.Namespace, ref.Name)
 }

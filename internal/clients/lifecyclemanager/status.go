@@ -20,14 +20,14 @@ const (
 	// Error means that Lifecycle Manager failed and tries again.
 	Error    State = "Error"
 	Deleting State = "Deleting"
-	// Unmanaged means that Lifecycle Manager no longer touches the modules, because a user has requested that.
+	// Unmanaged means that Lifecycle Manager no longer touches the modules, because a user has requested this.
 	Unmanaged State = "Unmanaged"
 )
 
 // Status is the status of a Kyma resource.
 type Status struct {
 	State State
-	// Current reports whether the state includes the latest change of the resource.
+	// Current reports whether the state reflects the latest change of the resource.
 	Current bool
 	// Report names the modules that are not ready, with the messages of Lifecycle Manager. It is for operators.
 	Report string
@@ -80,7 +80,7 @@ type wireKyma struct {
 	} `json:"status"`
 }
 
-// decodeStatus returns the status in the JSON of a Kyma resource. If Lifecycle Manager does not report an observed generation,
+// decodeStatus decodes the status of a Kyma resource from its JSON. If Lifecycle Manager does not report an observed generation,
 // the status is assumed to be current.
 func decodeStatus(raw json.RawMessage) (Status, error) {
 	var kyma wireKyma

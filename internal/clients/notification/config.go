@@ -11,7 +11,7 @@ import (
 // Config configures the connection to the notification service. Without a URL, or if Disabled is set, no events are sent.
 type Config struct {
 	URL      string        `env:"URL"      help:"URL of the service that informs customers about the maintenance of their runtimes; empty turns the integration off"`
-	Disabled bool          `env:"DISABLED" help:"send no maintenance events, although APP_NOTIFICATION_URL is set"`
+	Disabled bool          `env:"DISABLED" help:"send no maintenance events, even if APP_NOTIFICATION_URL is set"`
 	User     string        `env:"USER"     help:"user for the notification service; empty for none"`
 	Password secret.String `env:"PASSWORD" help:"password of the user"`
 	Timeout  time.Duration `env:"TIMEOUT"  help:"timeout of one call, at most 5m"`

@@ -29,7 +29,7 @@ const (
 	Kyma       Type = "1"
 )
 
-// State is the state of the maintenance of a tenant. It is empty before the maintenance begins.
+// State is the state of a tenant's maintenance. It is empty before the maintenance begins.
 type State string
 
 // The states of a maintenance.
@@ -39,7 +39,7 @@ const (
 	Canceled         State = "3"
 )
 
-// Event is the body of all calls, in its wire format. Updates have no type, and cancellations only an ID.
+// Event is the body of all calls, in its wire format. Updates have no type, and cancellations have only an ID.
 type Event struct {
 	// ID identifies the event. Repeated calls have the same ID.
 	ID      string   `json:"orchestrationId"`
@@ -89,7 +89,7 @@ func (c *Client) Create(ctx context.Context, event Event) error {
 	return err
 }
 
-// Update changes the maintenance of some tenants of an event.
+// Update changes the maintenance of the tenants in event. Other tenants of the event stay as they are.
 func (c *Client) Update(ctx context.Context, event Event) error {
 	return c.call(ctx, http.MethodPatch, PathUpdate, "update the maintenance event", event)
 }

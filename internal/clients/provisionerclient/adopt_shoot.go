@@ -14,11 +14,12 @@ import (
 
 // ShootAdoption is the order to take over a Shoot for an instance.
 type ShootAdoption struct {
-	// Instance needs an ID, a name and the name of the Shoot. Its cluster contains the administrators.
+	// Instance needs an ID, a name and a Shoot name. The administrators come from its Request.Cluster.
 	Instance environment.Instance
-	// CredentialsBinding is the name of the binding that replaces a SecretBinding of the Shoot. Empty means the same name.
+	// CredentialsBinding is the name of the binding that replaces a SecretBinding of the Shoot. If it is empty, the binding with the
+	// same name is used.
 	CredentialsBinding string
-	// Generation is the generation of the Shoot in a dry run, or 0 to accept any.
+	// Generation is the generation that a dry run returned. If it is 0, any generation is accepted.
 	Generation int
 	DryRun     bool
 }
@@ -31,7 +32,7 @@ type AdoptedShoot struct {
 	Generation int
 	// Earlier reports that the Shoot was already the runtime of the instance.
 	Earlier bool
-	// Changes and NotInOrder are described in the schema of the Provisioner.
+	// Changes and NotInOrder are described in the Provisioner's schema.
 	Changes    []objectdiff.Change
 	NotInOrder []string
 }

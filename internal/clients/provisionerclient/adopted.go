@@ -11,16 +11,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Adopted is a runtime that the broker takes over from Kyma Environment Broker.
+// Adopted is a runtime that the broker takes over from the Kyma Environment Broker.
 type Adopted struct {
-	// ShootName, Provider and Region describe the runtime.
 	ShootName, Provider, Region string
 	// Cluster contains the fields that the Provisioner stores. It lacks the administrators, because the Provisioner does not
 	// return them.
 	Cluster environment.Cluster
 }
 
-// Adopted returns the fields of a runtime that an instance needs to take it over.
+// Adopted returns the fields of a runtime that the broker needs to take it over.
 func (c *Client) Adopted(ctx context.Context, tenant, runtimeID string) (Adopted, error) {
 	call := c.call("describe the runtime", Caller{Tenant: tenant})
 
@@ -36,7 +35,7 @@ func (c *Client) Adopted(ctx context.Context, tenant, runtimeID string) (Adopted
 	return adoptedOf(answer.Result.RuntimeConfiguration.ClusterConfig), nil
 }
 
-// adoptedOf converts the cluster of a runtime.
+// adoptedOf converts the Provisioner's cluster configuration to an Adopted.
 func adoptedOf(config *wire.AdoptedClusterFields) Adopted {
 	found := Adopted{
 		ShootName: valueOf(config.Name), Provider: valueOf(config.Provider), Region: valueOf(config.Region),
@@ -63,7 +62,7 @@ func adoptedOf(config *wire.AdoptedClusterFields) Adopted {
 	return found
 }
 
-// addProvider adds the fields that depend on the provider.
+// addProvider sets the fields of the cluster that depend on its provider.
 func addProvider(cluster *environment.Cluster, provider wire.AdoptedProvider, exposureClass string) {
 	switch config := provider.(type) {
 	case *wire.AdoptedProviderGCPProviderConfig:

@@ -35,8 +35,8 @@ type call struct {
 
 var _ graphql.Client = (*call)(nil)
 
-// MakeRequest sends the request and decodes the data of the response. Its errors carry a failure.Kind: refused classifies an
-// error in the response; a missing or malformed response is failure.Transient.
+// MakeRequest sends the request and decodes the data of the response. Its errors carry a failure.Kind: see refused for errors in
+// the response; a missing or malformed response is failure.Transient.
 func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, response *graphql.Response) error {
 	answer, err := c.send(ctx, request)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 const (
 	defaultTimeout = 120 * time.Second
-	// feedMargin is added to the wait time of a request for changes before the request times out.
+	// feedMargin is how much longer than its wait time a request for changes may take before it times out.
 	feedMargin = 10 * time.Second
 	// maxFeedWait is the maximum wait for changes that a Provisioner accepts.
 	maxFeedWait = 30 * time.Second
@@ -51,7 +51,7 @@ type Options struct {
 // so if the error is failure.Transient or failure.Waiting.
 type Client struct {
 	options Options
-	// wrapped sends all requests except those of Changes.
+	// wrapped sends the requests of all methods except Changes.
 	wrapped *http.Client
 	// noClientData is set once the Provisioner has rejected an order because of its client data, as the Kyma Provisioner does.
 	noClientData atomic.Bool
@@ -199,17 +199,17 @@ func (c *Client) Kubeconfig(ctx context.Context, tenant, runtimeID string) (secr
 
 	kubeconfig := valueOf(answer.Result.RuntimeConfiguration.Kubeconfig)
 	if kubeconfig == "" {
-		return "", failure.New(failure.Waiting, "the Provisioner has no kubeconfig of runtime %s yet", runtimeID).
+		return "", failure.New(failure.Waiting, "the Provisioner has no kubeconfig for runtime %s yet", runtimeID).
 			WithReason("", failure.ComponentProvisioner)
 	}
 
 	return secret.String(kubeconfig), nil
 }
 
-// Changes returns a page of the feed: the operations of all tenants that changed after the cursor. If there are
-// none, Changes waits for the first change for at most wait, limited to 30 s, and then returns an empty page.
-// With an empty cursor, it immediately returns the current cursor. The error is failure.Permanent if the
-// Provisioner no longer has the changes after the cursor, and wraps ErrNoFeed if the Provisioner has no feed.
+// Changes returns a page of the feed: the operations of all tenants that changed after the cursor. If no operation has changed
+// yet, Changes waits for the first change. If there is no change within wait, or within 30 s if wait is longer, it returns an
+// empty page. With an empty cursor, it immediately returns the current cursor. The error is failure.Permanent if the Provisioner
+// no longer has the changes after the cursor, and wraps ErrNoFeed if the Provisioner has no feed.
 //
 // The request bypasses the concurrency limit and the circuit breaker, because it lasts for the whole wait.
 func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) (Changes, error) {

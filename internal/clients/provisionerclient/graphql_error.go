@@ -46,15 +46,14 @@ func (p path) alias() string {
 
 // extensions classifies an error. It is decoded leniently: a value of an unexpected type is treated as absent.
 type extensions struct {
-	// code follows HTTP statuses: 4xx is a fault of the request, and 5xx is a fault of the Provisioner. 0 means
-	// no code.
+	// code follows HTTP statuses: 4xx means a fault in the request, and 5xx a fault in the Provisioner. 0 means no code.
 	code int
 	// protocol is the code of the GraphQL server, such as GRAPHQL_VALIDATION_FAILED.
 	protocol string
 	// reason and component are codes of package failure or of Gardener.
 	reason    string
 	component string
-	// fields are the paths of invalid fields of the request.
+	// fields are the paths of invalid request fields.
 	fields []string
 }
 

@@ -42,7 +42,7 @@ const (
 	StateFailed     = State(wire.OperationStateFailed)
 )
 
-// Operation is an operation of the Provisioner, as of the time of the response.
+// Operation is the state of a Provisioner operation at the time of the response.
 type Operation struct {
 	ID        string
 	RuntimeID string
@@ -56,7 +56,7 @@ type Operation struct {
 
 // LastError describes why an operation failed or is retrying.
 type LastError struct {
-	// Message is for operators: the Provisioner determines it.
+	// Message is the Provisioner's text, for operators.
 	Message string
 	// Reason is a code of Gardener or of package failure.
 	Reason string

@@ -20,13 +20,13 @@ const (
 // maxRuntimeName is the maximum length of a runtime's name in Director, in characters.
 const maxRuntimeName = 36
 
-// OrderRuntime orders the runtime of the instance. The target secret of Gardener contains the credentials of the infrastructure.
+// OrderRuntime orders the runtime of the instance. targetSecret names the Gardener secret with the infrastructure credentials.
 // The order is derived only from the instance and the target secret, so the Provisioner recognizes a repeated call with the same
 // IdempotencyKey.
 //
-// If the name of the cluster is already taken, OrderRuntime repeats the order with the earlier target secrets, one after the
-// other. If the configured target secret has changed between two attempts of an operation, the later attempt therefore finds the
-// runtime that the first one has ordered.
+// If the name of the cluster is already taken, OrderRuntime repeats the order with each of the earlier target secrets in turn. If
+// the configured target secret has changed between two attempts of an operation, the later attempt therefore finds the runtime
+// that the first one ordered.
 //
 // The Kyma Provisioner cannot set the IP ranges of pods and services. If the ranges are only the plan's defaults, OrderRuntime
 // repeats the order without them, and Gardener chooses the ranges. If the user chose the ranges, the error is failure.Permanent.

@@ -60,8 +60,8 @@ func providerConfig(provider string, cluster environment.Cluster) (*wire.Provide
 	}
 }
 
-// awsZones returns the zones with their ranges of addresses. AWS requires separate subnets for workers, public
-// load balancers and internal load balancers.
+// awsZones returns the zones with their address ranges. AWS requires separate subnets for workers, public load balancers and
+// internal load balancers.
 func awsZones(cluster environment.Cluster) ([]*wire.AWSZoneInput, error) {
 	ranges, err := splitNodes(cluster.NodesCIDR, len(cluster.Zones))
 	if err != nil {
@@ -78,7 +78,7 @@ func awsZones(cluster environment.Cluster) ([]*wire.AWSZoneInput, error) {
 	return zones, nil
 }
 
-// azureZones returns the zones with the ranges of their workers. The names of Azure zones are numbers.
+// azureZones returns the zones with the address ranges of their workers. The names of Azure zones are numbers.
 func azureZones(cluster environment.Cluster) ([]*wire.AzureZoneInput, error) {
 	ranges, err := splitNodes(cluster.NodesCIDR, len(cluster.Zones))
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// RollBackKyma orders the reinstallation of the Kyma that the last upgrade of the runtime replaced. changed is the instance after
-// the rollback. Like UpgradeKyma, it can be repeated with the same IdempotencyKey. The Kyma Provisioner rejects the order without
-// any effect.
+// RollBackKyma orders the reinstallation of the Kyma version and configuration that the last upgrade of the runtime replaced.
+// changed is the instance after the rollback. Like UpgradeKyma, it can be repeated with the same IdempotencyKey. The Kyma
+// Provisioner rejects the order without any effect.
 func (c *Client) RollBackKyma(ctx context.Context, caller Caller, changed environment.Instance) (Operation, error) {
 	call := c.call("roll back Kyma", caller)
 

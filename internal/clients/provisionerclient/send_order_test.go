@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// provisioner is a fake Provisioner. It returns the errors in answers one after the other, and records the range of
-// pods of each order, or "none".
+// provisioner is a fake Provisioner. It returns the errors in answers one after the other, and records the pod range of each
+// order, or "none".
 type provisioner struct {
 	answers []error
 	ranges  []string

@@ -33,8 +33,8 @@ type OperationResult struct {
 // OperationStatuses returns the states of several operations with a single request. The result has an entry for each ID. An error
 // about one operation affects only its entry; if the whole request fails, each entry contains the error of the request.
 //
-// The tenant must own all operations: the Kyma Provisioner makes the tenant of a request the owner of each runtime that the
-// request is about. operationIDs must have at most MaxStatuses elements.
+// The tenant must own all operations: the Kyma Provisioner makes the tenant of a request the owner of each runtime to which the
+// request refers. operationIDs must have at most MaxStatuses elements.
 func (c *Client) OperationStatuses(ctx context.Context, tenant string, operationIDs []string) map[string]OperationResult {
 	results := make(map[string]OperationResult, len(operationIDs))
 
@@ -126,7 +126,7 @@ func saysTooMany(status int, err error) bool {
 	}
 }
 
-// aliasOf returns the GraphQL alias for the operation at the position in the request.
+// aliasOf returns the GraphQL alias for the operation at the given position in the request.
 func aliasOf(position int) string { return "a" + strconv.Itoa(position) }
 
 // statusesRequest returns the request for several operations, with one field per operation. genqlient can generate only a fixed

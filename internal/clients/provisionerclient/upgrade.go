@@ -7,8 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// UpgradeRuntime orders the change of the instance's runtime to the cluster of the changed instance. Like UpgradeShoot, it can
-// be repeated: for the same IdempotencyKey, our Provisioner returns the same operation.
+// UpgradeRuntime orders a change of the instance's runtime to the cluster configuration of changed. Like UpgradeShoot, it can be
+// repeated: for the same IdempotencyKey, our Provisioner returns the same operation.
 func (c *Client) UpgradeRuntime(ctx context.Context, caller Caller, instance, changed environment.Instance) (Operation, error) {
 	upgrade := newUpgrade(instance.Request.Cluster, changed.Request.Cluster)
 
@@ -19,8 +19,8 @@ func (c *Client) UpgradeRuntime(ctx context.Context, caller Caller, instance, ch
 	})
 }
 
-// UpgradeOf returns the input that UpgradeRuntime sends, without the client data. Its JSON form has the field names of the
-// Provisioner.
+// UpgradeOf returns the input that UpgradeRuntime sends, without the client data. Its JSON form has the Provisioner's field
+// names.
 func UpgradeOf(instance, changed environment.Instance) any {
 	return newUpgrade(instance.Request.Cluster, changed.Request.Cluster)
 }

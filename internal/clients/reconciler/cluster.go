@@ -49,7 +49,7 @@ type Entry struct {
 	Secret bool   `json:"secret"`
 }
 
-// Metadata describes the instance of the cluster.
+// Metadata describes the instance to which the cluster belongs.
 type Metadata struct {
 	GlobalAccountID string `json:"globalAccountID"`
 	SubAccountID    string `json:"subAccountID"`
@@ -61,11 +61,11 @@ type Metadata struct {
 	Region          string `json:"region"`
 }
 
-// keyDomain is the key of the runtime's domain, which every component gets.
+// keyDomain is the configuration key for the domain of the runtime. Every component gets this value.
 const keyDomain = "global.domainName"
 
-// NewCluster returns the cluster of an instance whose Kyma has an installation. domain is the runtime's domain, or empty if it is
-// unknown. description distinguishes clusters with different kubeconfigs.
+// NewCluster returns the cluster of an instance, which must have a Kyma installation. domain is the runtime's domain, or empty if
+// it is unknown. description distinguishes clusters with different kubeconfigs.
 func NewCluster(instance environment.Instance, kubeconfig secret.String, domain, description string) Cluster {
 	installation := instance.Request.Cluster.Kyma.Installation
 
@@ -99,7 +99,7 @@ func NewCluster(instance environment.Instance, kubeconfig secret.String, domain,
 	return cluster
 }
 
-// Encode returns the cluster without its kubeconfig, for Decode.
+// Encode returns the cluster as JSON without its kubeconfig, so that it can be stored. Decode reverses it.
 func (c Cluster) Encode() (secret.String, error) {
 	c.Kubeconfig = ""
 
@@ -111,7 +111,7 @@ func (c Cluster) Encode() (secret.String, error) {
 	return secret.String(encoded), nil
 }
 
-// Decode decodes a result of Encode, and sets another kubeconfig and description.
+// Decode decodes a result of Encode, and sets the kubeconfig and the description.
 func Decode(encoded, kubeconfig secret.String, description string) (Cluster, error) {
 	var cluster Cluster
 	if err := json.Unmarshal([]byte(encoded.Reveal()), &cluster); err != nil {

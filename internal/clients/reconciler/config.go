@@ -8,14 +8,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// minTimeout is the minimum timeout of a call. The Reconciler calls the runtime for about 35 s before it rejects a kubeconfig.
+// minTimeout is the minimum timeout of a call. The Reconciler tries for about 35 s to reach the runtime before it rejects a
+// kubeconfig.
 const minTimeout = time.Minute
 
 // Config configures the connection to the Reconciler. An empty URL switches the Reconciler off.
 type Config struct {
 	URL                 string        `env:"URL"                  help:"URL of the Reconciler, without /v1; empty turns the integration off"`
-	ProvisioningTimeout time.Duration `env:"PROVISIONING_TIMEOUT" help:"maximum time that an operation waits until the Reconciler has installed Kyma"`
-	Timeout             time.Duration `env:"TIMEOUT"              help:"timeout of one call, at least 1m, because the Reconciler looks for the runtime before it responds"`
+	ProvisioningTimeout time.Duration `env:"PROVISIONING_TIMEOUT" help:"maximum time that an operation waits for the Reconciler to install Kyma"`
+	Timeout             time.Duration `env:"TIMEOUT"              help:"timeout of one call, at least 1m, because the Reconciler connects to the runtime before it responds"`
 	Calls               int           `env:"CALLS"                help:"maximum number of concurrent calls, per replica"`
 }
 

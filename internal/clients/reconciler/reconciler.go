@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 )
 
-// maxBody is the maximum size of a cluster that the Reconciler accepts, in bytes.
+// maxBody is the maximum size of an encoded cluster that the Reconciler accepts, in bytes.
 const maxBody = 100_000
 
 // Client calls the Reconciler. It is safe for concurrent use.
@@ -118,7 +118,7 @@ func incomplete(action, field string) error {
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentReconciler)
 }
 
-// rejectsKubeconfig reports whether the Reconciler could not reach the runtime with the kubeconfig.
+// rejectsKubeconfig reports whether the error means that the Reconciler could not reach the runtime with the kubeconfig.
 func rejectsKubeconfig(err error) bool {
 	status, is := errors.AsType[*restclient.StatusError](err)
 

@@ -25,7 +25,7 @@ const (
 	DeleteRetryable Status = "delete_error_retryable"
 )
 
-// State is the state of a configuration of a cluster, in its wire format.
+// State is the state of a cluster configuration, in its wire format.
 type State struct {
 	Cluster string `json:"cluster"`
 	// The Reconciler assigns ClusterVersion and ConfigurationVersion.
@@ -36,7 +36,7 @@ type State struct {
 	Failures             []Failure `json:"failures"`
 }
 
-// Failure is a component that the Reconciler could not install or remove. The reason is a text by the Reconciler, for operators.
+// Failure is a component that the Reconciler could not install or remove. Reason is the Reconciler's text, for operators.
 type Failure struct {
 	Component string `json:"component"`
 	Reason    string `json:"reason"`
@@ -45,7 +45,7 @@ type Failure struct {
 // maxFailures is the maximum number of failed components in a text.
 const maxFailures = 20
 
-// componentName matches valid component names. Only valid names are shown to users, because the Reconciler determines the text.
+// componentName matches valid component names. Only valid names are shown to users, because the text comes from the Reconciler.
 var componentName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
 
 // Failed returns the names of the failed components, comma-separated, or an empty string if there are none.

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 )
 
-// The headers of Standard Webhooks.
+// The Standard Webhooks headers.
 const (
 	headerID        = "webhook-id"
 	headerTimestamp = "webhook-timestamp"
@@ -28,7 +28,7 @@ const (
 const (
 	// maxBody is the maximum number of bytes that are read from a response, so that its connection can be reused.
 	maxBody = 4 << 10
-	// maxHeader is the maximum size of a response header, in bytes.
+	// maxHeader is the maximum size of the response headers, in bytes.
 	maxHeader = 16 << 10
 	// maxIdle and idleTimeout limit the connections that are kept open.
 	maxIdle     = 2
@@ -39,7 +39,7 @@ const (
 	maxURL = 2 << 10
 
 	schemeHTTP     = "http"
-	textNotAllowed = "a URL with http needs an address in a network of APP_WEBHOOK_NETWORKS"
+	textNotAllowed = "an http URL needs an address in a network of APP_WEBHOOK_NETWORKS"
 )
 
 // Message is a message to one receiver.
@@ -56,7 +56,7 @@ type Message struct {
 
 // Error is a failed attempt.
 type Error struct {
-	// Status is the HTTP status, or 0 without a response.
+	// Status is the HTTP status, or 0 if there was no response.
 	Status int
 	// RetryAfter is the pause that the receiver requests, or 0.
 	RetryAfter time.Duration
@@ -75,7 +75,7 @@ type Client struct {
 }
 
 // New returns a client that connects to public addresses and to the allowed networks. Without TLS, it connects only to the
-// allowed networks. Each attempt takes at most the timeout.
+// allowed networks. timeout limits each attempt.
 func New(allowed networks.Networks, timeout time.Duration) *Client {
 	build := func(permitted networks.Networks) *http.Client {
 		transport := permitted.Transport(timeout)
@@ -95,7 +95,7 @@ func New(allowed networks.Networks, timeout time.Duration) *Client {
 	return &Client{https: build(allowed), http: build(allowed.Only()), allowed: allowed, timeout: timeout}
 }
 
-// CheckURL rejects a URL that messages cannot be sent to. It does not resolve names.
+// CheckURL rejects a URL that messages cannot be sent to. It does not resolve host names.
 func (c *Client) CheckURL(text string) error {
 	parsed, err := url.Parse(text)
 
@@ -209,7 +209,8 @@ func (c *Client) unreachable(scheme string, err error) *Error {
 	}
 }
 
-// retryAfter returns the pause in the Retry-After header, which contains seconds or a date, or 0.
+// retryAfter returns the pause that the Retry-After header requests, in seconds or as a date, but at most maxRetryAfter. It
+// returns 0 if the header is missing or invalid.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 

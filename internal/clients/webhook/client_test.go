@@ -35,7 +35,7 @@ func message(address string, secrets ...secret.String) webhook.Message {
 	return webhook.Message{URL: secret.String(address), Secrets: secrets, ID: "msg", At: time.Now(), Body: []byte(`{"a":1}`)}
 }
 
-// TestSignatures verifies messages with the library of Standard Webhooks.
+// TestSignatures verifies messages with the Standard Webhooks library.
 func TestSignatures(t *testing.T) {
 	current, previous, other := webhook.NewSecret(), webhook.NewSecret(), webhook.NewSecret()
 
@@ -84,7 +84,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestVector compares a signature with the test vector of the libraries of Standard Webhooks.
+// TestVector compares a signature with the test vector of the Standard Webhooks libraries.
 func TestVector(t *testing.T) {
 	const (
 		key  = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -183,7 +183,7 @@ func TestAddresses(t *testing.T) {
 	for _, address := range []string{server.URL, "http://localhost:" + port, "https://127.0.0.1:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://8.8.8.8"} {
 		want := networks.ErrRefused.Error()
 		if strings.HasPrefix(address, "http://") {
-			want = "a URL with http needs an address in a network of APP_WEBHOOK_NETWORKS"
+			want = "an http URL needs an address in a network of APP_WEBHOOK_NETWORKS"
 		}
 
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)

@@ -20,7 +20,7 @@ const (
 	secretBytes  = 32
 )
 
-// errSecret does not quote the secret.
+// errSecret is the error for a malformed secret. It does not quote the secret.
 var errSecret = errors.New("the secret of a webhook does not have the form whsec_BASE64")
 
 // NewSecret returns a random secret.
@@ -32,7 +32,7 @@ func NewSecret() secret.String {
 	return secret.String(secretPrefix + base64.StdEncoding.EncodeToString(key[:]))
 }
 
-// sign returns the signature of a message in the form v1,BASE64.
+// sign returns a message's signature, in the form v1,BASE64.
 func sign(with secret.String, id string, at time.Time, body []byte) (string, error) {
 	encoded, is := strings.CutPrefix(with.Reveal(), secretPrefix)
 

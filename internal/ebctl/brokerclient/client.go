@@ -20,7 +20,7 @@ import (
 // maxResponseBytes is the maximum size of a response body. The largest page of the operator API is much smaller.
 const maxResponseBytes = 8 << 20
 
-// Config configures the service that a Client calls, the credentials and the limits.
+// Config contains the address of the service that a Client calls, the credentials and the limits.
 type Config struct {
 	// Address is the service's URL without a trailing slash.
 	Address string
@@ -33,7 +33,7 @@ type Config struct {
 	Timeout time.Duration
 	// UserAgent is the User-Agent header of all requests.
 	UserAgent string
-	// Provisioner means that Address is the address of the Provisioner, which serves the same operator API. It only affects the
+	// Provisioner is true if Address is the address of the Provisioner, which serves the same operator API. It affects only the
 	// texts of errors.
 	Provisioner bool
 	// NewID returns a new value for the X-Broker-API-Request-Identity header of an OSB request. The broker logs this value, so users
@@ -50,7 +50,7 @@ type Client struct {
 	platformRegion string
 }
 
-// In returns a client that sends OSB requests for the platform region, or without a region if platformRegion is empty.
+// In returns a copy of the client that sends OSB requests for platformRegion, or without a region if platformRegion is empty.
 func (c *Client) In(platformRegion string) *Client {
 	limited := *c
 	limited.platformRegion = platformRegion
@@ -79,7 +79,7 @@ func (c *Client) service() string {
 }
 
 // Noun returns the word for an instance in texts: "runtime" for the Provisioner, whose operator API represents runtimes as
-// instances.
+// instances, and "instance" for the broker.
 func Noun(provisioner bool) string {
 	if provisioner {
 		return "runtime"

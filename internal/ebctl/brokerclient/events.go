@@ -23,7 +23,7 @@ const (
 	silence = 45 * time.Second
 )
 
-// errSilent is the error of a stream without heartbeats.
+// errSilent reports that a stream contained neither events nor heartbeats for too long.
 var errSilent = fmt.Errorf("neither an event nor a heartbeat within %s", silence)
 
 // FollowEvents calls handle for each event after a position, including new ones, until the context ends or the stream breaks. It
@@ -55,7 +55,7 @@ func (c *Client) FollowEvents(ctx context.Context, params operatorapi.ListEvents
 	timer := time.AfterFunc(silence, func() { cancel(errSilent) })
 	defer timer.Stop()
 
-	// The caller's context has not ended if the timer has canceled the stream.
+	// If the timer has canceled the stream, the error is errSilent: the context of the caller has not ended.
 	unreachable := func(err error) error {
 		if cause := context.Cause(stream); errors.Is(cause, errSilent) {
 			err = cause

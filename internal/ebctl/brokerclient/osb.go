@@ -24,14 +24,13 @@ type Accepted struct {
 	DashboardURL string
 }
 
-// Catalog returns the catalog for platforms in the region, such as cf-eu10. An empty region means the region of In or, without In,
-// the path without a region.
+// Catalog returns the catalog for platforms in platformRegion, such as cf-eu10. If platformRegion is empty, the client's own
+// region applies, which In sets; without either, the request path contains no region.
 func (c *Client) Catalog(ctx context.Context, platformRegion string) (apiresponses.CatalogResponse, error) {
 	return callFor[apiresponses.CatalogResponse](ctx, c, c.osb(http.MethodGet, platformRegion, "catalog"))
 }
 
-// Provision creates an instance. The platform region is part of the request path; an empty one means the region of In, if any. The
-// request is idempotent.
+// Provision creates an instance. The platform region is part of the request path, as for Catalog. The request is idempotent.
 func (c *Client) Provision(ctx context.Context, platformRegion, instanceID string, details domain.ProvisionDetails,
 ) (Accepted, error) {
 	request := c.osb(http.MethodPut, platformRegion, "service_instances", instanceID)
@@ -145,8 +144,8 @@ func (c *Client) Unbind(ctx context.Context, instanceID, bindingID, serviceID, p
 	return err
 }
 
-// osb returns a request with the headers of the Open Service Broker API. Its path starts with /oauth/{region}/v2 if platformRegion
-// or, in its place, the region of In is not empty, and with /v2 otherwise.
+// osb returns a request with the headers of the Open Service Broker API. Its path starts with /oauth/{region}/v2 if
+// platformRegion or the client's own region is not empty, and with /v2 otherwise. platformRegion takes precedence.
 func (c *Client) osb(method, platformRegion string, segments ...string) request {
 	header := http.Header{}
 	header.Set("X-Broker-Api-Version", apiVersion)

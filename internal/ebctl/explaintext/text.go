@@ -68,7 +68,7 @@ func (e Text) fields() output.Fields {
 	}
 
 	if e.Wait != nil {
-		// After an error, the reason of the wait is the problem, which has a separate line.
+		// After an error, the reason for the wait is the problem, which is shown on a line of its own.
 		if e.Wait.Why != failure.WithDetail(e.Problem.Message, e.Problem.Detail) {
 			add("Reason", "%s", e.Wait.Why)
 		}

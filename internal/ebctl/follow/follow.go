@@ -14,7 +14,7 @@ import (
 // Source reads operations. *brokerclient.Client implements it.
 //
 // The returned duration is the broker's Retry-After, or 0 if absent, and is valid even if the call fails. The Follower retries
-// errors with a method Temporary that returns true; all other errors end the wait.
+// errors whose Temporary method returns true; all other errors end the wait.
 type Source interface {
 	Operation(ctx context.Context, id string) (operatorapi.Operation, time.Duration, error)
 }

@@ -19,7 +19,7 @@ type Lines struct {
 // NewLines returns a view that prints to out.
 func NewLines(out io.Writer) *Lines { return &Lines{out: out} }
 
-// percentStep is the size of the ranges of the percentage: Lines prints a line when the percentage enters another range.
+// percentStep divides the percentage into ranges of 10 points. Lines prints a line when the percentage enters another range.
 const percentStep = 10
 
 // Show prints a line if the state, place or problem of the operation has changed since the last line, if its percentage has entered

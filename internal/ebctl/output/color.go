@@ -28,8 +28,8 @@ func colorOf(word string) string {
 	}
 }
 
-// cells matches the cells of an aligned table, which are separated by at least two spaces, and the parts of a cell between
-// commas.
+// cells matches the cells of an aligned table, which are separated by at least two spaces. In a cell with commas, it matches the
+// parts between them.
 var cells = regexp.MustCompile(`[^\s,]+( [^\s,]+)*`)
 
 // Colored adds colors to the states in the text, where a state is a whole cell or a whole part of one between commas. The text

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// ErrNoRows reports that a result is not a table and cannot be printed in the format CSV.
+// ErrNoRows reports that a result is not a table and cannot be printed in the CSV format.
 var ErrNoRows = errors.New("the result is not a list: use an output format other than csv")
 
-// zeroTime is the JSON form of an unset time. In CSV, the cell is empty.
+// zeroTime is the JSON form of an unset time. CSV output contains an empty cell instead.
 const zeroTime = "0001-01-01T00:00:00Z"
 
 // writeCSV writes the table with its header and all columns.
@@ -71,7 +71,7 @@ func safeCell(text string) string {
 	return text
 }
 
-// cellOf returns the value at a path of decoded JSON, such as status.state, as text. It returns objects and lists as JSON.
+// cellOf returns the value at a path in decoded JSON, such as status.state, as text. It returns objects and lists as JSON.
 func cellOf(decoded any, path string) string {
 	for name := range strings.SplitSeq(path, ".") {
 		fields, _ := decoded.(map[string]any)

@@ -41,8 +41,7 @@ func Formats() []string {
 	}
 }
 
-// Set selects a format by its name and, for JSONPath and GoTemplate, its expression. An expression with a syntax error is an
-// error.
+// Set selects a format by its name and, for JSONPath and GoTemplate, its expression. It rejects expressions with syntax errors.
 func (f *Format) Set(name string) error {
 	format := Format(name)
 	kind, expression := format.split()
@@ -76,20 +75,20 @@ type Text interface {
 	WriteText(w io.Writer) error
 }
 
-// Widened is a Text that shows more in the format Wide.
+// Widened is a Text that shows more in the Wide format.
 type Widened interface {
 	Wide() Text
 }
 
-// Named is a Text that has IDs, which the format Name prints. If Names returns nil, the format Name is an error.
+// Named is a Text with IDs, which the Name format prints. If Names returns nil, printing in the Name format fails.
 type Named interface {
 	Names() []string
 }
 
-// ErrNoNames reports that a result has no IDs and cannot be printed in the format Name.
+// ErrNoNames reports that a result has no IDs and cannot be printed in the Name format.
 var ErrNoNames = errors.New("the result has no names: use an output format other than name")
 
-// Print writes text in the formats for people, the IDs of text in the format Name, and value in all other formats.
+// Print writes text in the formats for people, the IDs of text in the Name format, and value in all other formats.
 func (f Format) Print(w io.Writer, value any, text Text) error {
 	kind, expression := f.split()
 

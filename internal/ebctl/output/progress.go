@@ -2,10 +2,10 @@ package output
 
 import "strings"
 
-// barWidth is the number of characters of a bar.
+// barWidth is the number of characters in a bar.
 const barWidth = 40
 
-// Bar returns a bar that is filled to the percentage.
+// Bar returns a progress bar that is filled to the given percentage.
 func Bar(percent int) string {
 	filled := min(max(percent, 0), 100) * barWidth / 100 //nolint:mnd // percent
 

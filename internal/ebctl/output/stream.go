@@ -19,11 +19,12 @@ type Stream struct {
 	count   int
 }
 
-// Streams reports whether lists can be written entry by entry in the format. This is impossible for tables, whose columns are as
+// Streams reports whether lists can be written in this format entry by entry. This is impossible for tables, whose columns are as
 // wide as their widest cell, and for expressions, which need the whole list.
 func (f Format) Streams() bool { return f == JSON || f == YAML || f == CSV || f == Name }
 
-// NewStream starts a list. The columns are paths of JSON fields, for the format CSV. If noHead is true, CSV has no header.
+// NewStream starts a list. In the CSV format, columns are the paths of the JSON fields to print, and there is no header if noHead
+// is true.
 func (f Format) NewStream(w io.Writer, columns []string, noHead bool) (*Stream, error) {
 	stream := &Stream{format: f, columns: columns, w: w, csv: csv.NewWriter(w)}
 
@@ -37,7 +38,7 @@ func (f Format) NewStream(w io.Writer, columns []string, noHead bool) (*Stream, 
 	}
 }
 
-// Write writes an entry. The format Name prints the ID.
+// Write writes an entry. In the Name format, it writes only the ID.
 func (s *Stream) Write(entry any, id string) error {
 	s.count++
 

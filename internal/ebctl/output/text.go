@@ -17,15 +17,16 @@ import (
 type Rows struct {
 	Head []string
 	Rows [][]string
-	// WideColumns is the number of columns on the right that only the format Wide shows.
+	// WideColumns is the number of columns on the right that only the Wide format shows.
 	WideColumns int
-	// Cut is the maximum number of characters in a cell, except in the format Wide. 0 means no limit.
+	// Cut is the maximum number of characters in a cell, except in the Wide format. 0 means no limit.
 	Cut int
 	// None is the sentence that is printed if the table has no rows.
 	None string
 	// NoHead omits the header and the sentence None.
 	NoHead bool
-	// IDs contains the ID of each row, for the format Name. If it is nil, rows have no IDs, and the format Name is an error.
+	// IDs contains the ID of each row, for the Name format. If it is nil, rows have no IDs, and printing in the Name format
+	// fails.
 	IDs []string
 
 	// Widths aligns several tables that are printed one after the other: each column is at least as wide as in the earlier tables.
@@ -85,10 +86,10 @@ func Cut(text string, limit int) string {
 	return text
 }
 
-// Fields is a list of names and values, printed on one line each. Fields without a value are not printed.
+// Fields is a list of names and values, each printed on a separate line. Fields without a value are not printed.
 type Fields []Field
 
-// WithID is a Text with an ID for the format Name.
+// WithID is a Text with an ID for the Name format.
 type WithID struct {
 	Text
 

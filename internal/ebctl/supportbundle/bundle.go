@@ -21,7 +21,7 @@ type Manifest struct {
 	CreatedBy string `json:"createdBy"`
 	// Subject is the instance or the operation that the archive is about, or empty if it is about the services in general.
 	Subject string `json:"subject,omitempty"`
-	// Redacted describes what the archive omits.
+	// Redacted describes the kinds of content that were masked or replaced.
 	Redacted string `json:"redacted"`
 	Files    []File `json:"files"`
 	// Missing are the files that could not be included.
@@ -50,7 +50,7 @@ const fileMode = 0o600
 // Bundle collects the documents of an archive in memory. It is not safe for concurrent use.
 type Bundle struct {
 	redactor *Redactor
-	// left is the number of bytes that further documents may have, measured before their redaction.
+	// left is the number of bytes that remain for further documents, measured before redaction.
 	left      int
 	documents []document
 	missing   []File
@@ -120,7 +120,7 @@ func (b *Bundle) add(file File, value any) error {
 	}
 
 	if size > b.left {
-		return fmt.Errorf("the archive would be too large: %d bytes, %d are left", size, b.left)
+		return fmt.Errorf("the archive would be too large: the document has %d bytes, but only %d are left", size, b.left)
 	}
 
 	b.left -= size
@@ -196,7 +196,7 @@ func put(archive *tar.Writer, name string, at time.Time, content []byte) error {
 	return nil
 }
 
-// Has reports whether the bundle contains the document.
+// Has reports whether the bundle contains the document with the given name.
 func (b *Bundle) Has(name string) bool {
 	return slices.ContainsFunc(b.documents, func(one document) bool { return one.Name == name })
 }

@@ -32,7 +32,8 @@ func NewRedactor(known ...string) *Redactor {
 	return &Redactor{known: known, people: map[string]string{}, counted: map[string]int{}}
 }
 
-// pseudonyms returns the prefix of the pseudonyms for the values of a field that identify people, and an empty string for other fields.
+// pseudonyms returns the prefix of the pseudonyms that replace the values of a field. It returns an empty string for fields that
+// do not identify people.
 func pseudonyms(key string) string {
 	switch key {
 	case "orderedBy", "createdBy", "originator", "user", "users", "administrators":
@@ -76,7 +77,7 @@ func (r *Redactor) pseudonym(prefix, text string) string {
 	return r.people[text]
 }
 
-// Value returns a decoded JSON document without secrets.
+// Value returns a decoded JSON document without secrets and without names of people.
 func (r *Redactor) Value(value any) any { return r.value("", value, false) }
 
 // value masks a value depending on its key. free is true if the value belongs to a field with free content, such as the parameters of
@@ -130,7 +131,7 @@ func holdsText(value any) bool {
 	}
 }
 
-// secretKey reports whether a field with the name contains a secret.
+// secretKey reports whether a field with the given name contains a secret.
 func secretKey(name string) bool {
 	folded := strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(name))
 

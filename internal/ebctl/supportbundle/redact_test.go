@@ -41,7 +41,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// FuzzText checks that a known secret never remains, and that a second pass changes nothing.
+// FuzzText checks that a known secret never remains, and that redacting the result again changes nothing.
 func FuzzText(f *testing.F) {
 	f.Add("login-password", "password=login-password")
 	f.Add("a1b2c3", "-----BEGIN X-----a1b2c3")

@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// Account is an account of a cloud provider: a binding in the Gardener project with the labels of the pool.
+// Account is a cloud provider account: a CredentialsBinding or SecretBinding in the Gardener project that has the pool's labels.
 type Account struct {
 	// Name is the name of the binding. Shoots refer to it.
 	Name string
-	// Type is the label hyperscalerType: the provider, followed by the platform region, the region of the provider, or both.
+	// Type is the value of the hyperscalerType label: the provider, optionally followed by the platform region, the region of the
+	// provider, or both.
 	Type string
-	// Tenant is the label tenantName: the label of the tenant that uses the account, or empty.
+	// Tenant is the value of the tenantName label: the tenancy.Label of the tenant that uses the account, or empty.
 	Tenant string
 	// Shared accounts serve several tenants. Internal accounts belong to the operators: the pool neither claims nor releases
 	// them. Dirty accounts wait for their cleanup. EUAccess accounts are restricted to operators in the European Union.
@@ -29,7 +30,7 @@ type Selector struct {
 	Shared, EUAccess bool
 }
 
-// provider returns the provider of a type.
+// provider returns the provider part of an account type.
 func provider(accountType string) string {
 	name, _, _ := strings.Cut(accountType, "_")
 
@@ -55,7 +56,8 @@ func (s Selector) String() string {
 	return text
 }
 
-// Selector returns the selector of the accounts that the rule allows for an instance. provider is the instance's provider in Gardener.
+// Selector returns a selector for the accounts that the rule allows an instance to use. provider is the instance's provider in
+// Gardener.
 func (r Rule) Selector(provider, platformRegion, region string) Selector {
 	accountType := provider
 	if r.ByPlatformRegion {
@@ -71,20 +73,21 @@ func (r Rule) Selector(provider, platformRegion, region string) Selector {
 
 // Garden reads and labels the accounts of a Gardener project. Its errors carry a failure.Kind.
 type Garden interface {
-	// Account returns the account with the name, or an error of kind NotFound.
+	// Account returns the account with the given name, or an error of kind NotFound.
 	Account(ctx context.Context, name string) (Account, error)
-	// Accounts lists the accounts of a type, or all accounts if the type is empty.
+	// Accounts lists the accounts of the given type, or all accounts if the type is empty.
 	Accounts(ctx context.Context, accountType string) ([]Account, error)
-	// SetLabels writes the labels Tenant and Dirty. The error is of kind Conflict if the account has changed since it was read.
+	// SetLabels writes the account's Tenant and Dirty fields as labels. The error is of kind Conflict if the account has changed
+	// since it was read.
 	SetLabels(ctx context.Context, account Account) error
-	// Touch changes the version of the account, so that requests with earlier versions fail. The error is of kind Conflict if the account
-	// has changed since it was read.
+	// Touch changes the account's resource version, so that requests with earlier versions fail. The error is of kind Conflict if
+	// the account has changed since it was read.
 	Touch(ctx context.Context, account Account) error
 	// Shoots maps the name of each used account to the names of the Shoots that use it.
 	Shoots(ctx context.Context) (map[string][]string, error)
 }
 
-// Claim is the right of a tenant to one account of a type. Its key is unique.
+// Claim is a tenant's right to one account of a given type. Its key is unique.
 type Claim struct {
 	Key
 
@@ -96,7 +99,7 @@ type Claim struct {
 
 // Key identifies a claim.
 type Key struct {
-	// Tenant is the label of the tenant.
+	// Tenant is the tenancy.Label of the tenant.
 	Tenant   string
 	Type     string
 	EUAccess bool
@@ -118,26 +121,26 @@ type Use struct {
 type Claims interface {
 	Uses
 
-	// Join records that the instance uses the account of the claim with the key, and creates the claim if it is missing. While
-	// the claim is being released, Join only returns it and records nothing.
+	// Join records that the instance uses the account of the claim with the given key. It creates the claim if it does not exist.
+	// While the claim is being released, Join returns it but records nothing.
 	Join(ctx context.Context, instanceID string, key Key) (Claim, error)
-	// Holds reports whether the instance uses the claim, the claim still has this account, and the claim is not being released.
+	// Holds reports whether the instance uses the claim, the claim still has the same account, and the claim is not being released.
 	Holds(ctx context.Context, instanceID string, claim Claim) (bool, error)
 	// Reserve sets the account of a claim that has none. It reports false if the claim already has an account, is being released
 	// or no longer exists, or if another claim has the account.
 	Reserve(ctx context.Context, key Key, account string) (bool, error)
 	// Drop removes the account from the claim, unless the claim has another account by then.
 	Drop(ctx context.Context, key Key, account string) error
-	// Reserved returns the accounts of all claims on a type.
+	// Reserved returns the names of the accounts that claims on the given type have.
 	Reserved(ctx context.Context, accountType string) ([]string, error)
-	// BeginRelease ends the use of the instance. If other instances use the claim, it removes the use and reports false.
+	// BeginRelease ends the instance's use of the claim. If other instances use the claim, it removes the use and reports false.
 	// Otherwise, it marks the claim as releasing, keeps the use, and reports true. With an empty instance ID, it only releases a
 	// claim that nobody uses.
 	BeginRelease(ctx context.Context, instanceID string, key Key) (Claim, bool, error)
-	// EndRelease removes the use of the instance. It also removes the claim, unless keep is set: then a cluster still uses the
+	// EndRelease removes the instance's use. It also removes the claim, unless keep is true because a cluster still uses the
 	// account.
 	EndRelease(ctx context.Context, instanceID string, key Key, keep bool) error
-	// Abandoned returns the IDs of instances that no longer exist but still use an account, and the claims without a use.
+	// Abandoned returns the IDs of instances that no longer exist but still use an account, and the claims that no instance uses.
 	Abandoned(ctx context.Context) (instanceIDs []string, claims []Claim, err error)
 	// List returns all claims and all uses.
 	List(ctx context.Context) ([]Claim, []Use, error)
@@ -145,12 +148,12 @@ type Claims interface {
 
 // Uses stores which instance uses which account.
 type Uses interface {
-	// Use returns the use of the instance, or false if the instance uses no account.
+	// Use returns the instance's use, or false if the instance uses no account.
 	Use(ctx context.Context, instanceID string) (Use, bool, error)
 	// Share records that the instance uses a shared account.
 	Share(ctx context.Context, use Use) error
 	// SharedUses maps each shared account to the number of instances that use it.
 	SharedUses(ctx context.Context) (map[string]int, error)
-	// Leave removes the use of an instance without changing a claim.
+	// Leave removes the instance's use without changing any claim.
 	Leave(ctx context.Context, instanceID string) error
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// CleanupState is the response of the cleanup hook for an account.
+// CleanupState is the result of calling the cleanup hook for an account.
 type CleanupState string
 
 // The states of a cleanup.
@@ -23,7 +23,7 @@ const (
 	CleanupUnanswered CleanupState = "unanswered"
 )
 
-// Cleanup is the record of a dirty account.
+// Cleanup records the progress of emptying a dirty account.
 type Cleanup struct {
 	Account, Type string
 	// DirtySince is when the broker first saw that the account is dirty.
@@ -38,7 +38,7 @@ type Cleanup struct {
 
 // Cleanups stores the records of dirty accounts.
 type Cleanups interface {
-	// Track adds records of the accounts that have none, and removes the records of all other accounts.
+	// Track adds a record for each of the given accounts that has none, and removes the records of all accounts that are not given.
 	Track(ctx context.Context, dirty []Account, now time.Time) error
 	// Cleanups returns the records in the order in which they are due, earliest first.
 	Cleanups(ctx context.Context) ([]Cleanup, error)
@@ -72,5 +72,5 @@ func (p Pool) FreeUnchanged(ctx context.Context, confirmed Status, allow func(St
 	return err
 }
 
-// Releasable returns nil if the account is dirty and nothing uses it.
+// Releasable returns nil if the account is dirty and nothing uses it. Otherwise, it returns an error of kind Conflict.
 func (s Status) Releasable() error { return s.releasable() }

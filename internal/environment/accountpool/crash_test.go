@@ -16,8 +16,8 @@ import (
 
 var errKilled = errors.New("the replica was killed")
 
-// killer counts the calls to the garden and the database. It fails the call with the number at, before or after the call takes
-// effect, and all later calls.
+// killer counts the calls to the garden and the database. It fails call number at, before or after the call takes effect, and all
+// later calls.
 type killer struct {
 	calls, at int
 	after     bool

@@ -6,10 +6,10 @@
 // that several tenants share. Pool.Assign assigns an account to an instance, and Pool.Release releases it after the deletion of
 // the instance. In between, the instance keeps its account, even while it is suspended.
 //
-// An assignment is recorded in two places. First come the claims in the broker's database: their unique rows keep two replicas
-// from choosing the same account, or two accounts for the same tenant. Then follows the label tenantName of the binding. It is
-// written under the resource version that was read, so that other programs with access to the project cannot claim the same
-// account unnoticed. Each method may be interrupted after any write; a repeated call completes the work.
+// An assignment is recorded in two places. The first is the claim in the broker's database: unique rows keep two replicas from
+// choosing the same account, or two accounts for the same tenant. The second is the binding's tenantName label. It is written
+// only if the binding's resource version has not changed since it was read, so that other programs with access to the project
+// cannot claim the same account unnoticed. Each method may be interrupted after any write; a repeated call completes the work.
 //
 // The package depends neither on Kubernetes nor on SQL: Garden and Claims are interfaces.
 package accountpool

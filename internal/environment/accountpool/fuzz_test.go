@@ -46,7 +46,7 @@ func FuzzRules(f *testing.F) {
 
 			label := rule.Selector("openstack", rule.PlatformRegion, rule.Region).Type
 			if problems := validation.IsValidLabelValue(label); len(problems) > 0 {
-				t.Errorf("the rule %q leads to the type %q, which is no label: %v", rule, label, problems)
+				t.Errorf("the rule %q leads to the type %q, which is not a valid label: %v", rule, label, problems)
 			}
 		}
 	})

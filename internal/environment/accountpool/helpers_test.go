@@ -102,7 +102,7 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	}
 }
 
-// add creates an account with the labels, each with the value true.
+// add creates an account with the given labels, each with the value true.
 func (f *fixture) add(name, accountType string, labels ...string) {
 	f.Helper()
 

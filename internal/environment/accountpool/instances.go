@@ -9,14 +9,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 )
 
-// Instances applies the rules of a landscape to instances. The steps of the broker's processes use it.
+// Instances assigns accounts to instances according to the configured rules, and releases them. The steps of the broker's
+// processes use it.
 type Instances struct {
 	Pool  Pool
 	Rules Rules
 }
 
-// Assign returns the name of the account for the instance. The error is of kind Waiting if no account is free, and permanent if
-// no rule applies to the instance.
+// Assign returns the name of the account for the instance. The error is of kind Waiting if no account is free, and of kind
+// Permanent if no rule applies to the instance.
 func (i Instances) Assign(ctx context.Context, instance environment.Instance) (string, error) {
 	request, err := i.Request(instance)
 	if err != nil {
@@ -31,8 +32,8 @@ func (i Instances) Assign(ctx context.Context, instance environment.Instance) (s
 	return name, err
 }
 
-// Request returns the request for the account of an instance. If only operators in the European Union may access the
-// instance, the account has the same restriction, even if the rule does not require it.
+// Request returns the request for an instance's account. If only operators in the European Union may access the instance, the
+// request selects an account with the same restriction, even if the rule does not require it.
 func (i Instances) Request(instance environment.Instance) (Request, error) {
 	rule, found := i.Rules.Find(instance.PlanName, instance.PlatformRegion, instance.Region)
 	if !found {

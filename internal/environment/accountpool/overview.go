@@ -12,13 +12,13 @@ import (
 // State is the state of an account in the pool. States are computed and never stored.
 type State string
 
-// The states of accounts. The first one that applies counts.
+// The states of accounts. If several apply to an account, the first one counts.
 const (
 	// Internal: reserved for the operators.
 	Internal State = "internal"
-	// Releasing: the last instance has released the account, and the label is being written.
+	// Releasing: the last instance has released the account, and the broker is marking it as dirty.
 	Releasing State = "releasing"
-	// Dirty: the former tenant has released the account, and somebody has to empty it.
+	// Dirty: the previous tenant has released the account, and somebody has to empty it.
 	Dirty State = "dirty"
 	// SharedState: several tenants use it.
 	SharedState State = "shared"
@@ -35,7 +35,7 @@ func States() []State {
 	return []State{Internal, Releasing, Dirty, SharedState, Claimed, Labeled, Free}
 }
 
-// Status is an account with its uses.
+// Status is an account with its state and the instances and Shoots that use it.
 type Status struct {
 	Account
 
@@ -106,9 +106,9 @@ func stateOf(account Account, claim Claim, claimed bool) State {
 	}
 }
 
-// Free makes a dirty account free for another tenant, after it was emptied. The function allow is called before the change; if it
-// returns an error, nothing changes. Free returns the status before the change. The error is of kind NotFound if the pool has no
-// such account, and of kind Conflict if the account is not dirty, is still used, or has changed in the meantime.
+// Free makes a dirty account free for another tenant after it was emptied. It calls allow before the change; if allow returns an
+// error, nothing changes. Free returns the status before the change. The error is of kind NotFound if the pool has no such
+// account, and of kind Conflict if the account is not dirty, is still used, or has changed in the meantime.
 func (p Pool) Free(ctx context.Context, name string, allow func(Status) error) (Status, error) {
 	all, err := p.Overview(ctx)
 	if err != nil {
@@ -156,13 +156,13 @@ func (s Status) Explain() string {
 	}
 
 	texts := map[State]string{
-		Internal:    "The label internal reserves the account for the operators. The pool neither claims nor releases it.",
+		Internal:    "The internal label reserves the account for the operators. The pool neither claims nor releases it.",
 		Dirty:       "The tenant has released the account. Empty it at the provider, then release it: ebctl accounts release " + s.Name,
 		SharedState: fmt.Sprintf("Tenants share the account. Instances that use it: %d.", len(s.Instances)),
 		Releasing:   "The last instance has released the account. The broker is about to mark it as dirty.",
 		Claimed:     fmt.Sprintf("The tenant %s has claimed the account. Instances that use it: %d.", s.Tenant, len(s.Instances)),
 		Labeled: "The account has the label of tenant " + s.Tenant + ", which has no claim. The next instance of the tenant claims it. " +
-			"If the tenant is gone, empty the account and remove the label tenantName.",
+			"If the tenant is gone, empty the account and remove the tenantName label.",
 		Free: "A tenant can claim the account.",
 	}
 

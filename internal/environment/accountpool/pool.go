@@ -12,10 +12,11 @@ import (
 // ErrNoneFree reports that no suitable account is free, or that the account of the tenant is being released.
 var ErrNoneFree = errors.New("no account is free")
 
-// maxRounds limits how often Assign chooses again after another replica or program was faster. The caller tries again later.
+// maxRounds limits how often Assign chooses again after another replica or program took the account. After that, Assign returns a
+// transient error.
 const maxRounds = 20
 
-// Pool assigns accounts to instances. It is safe for concurrent use, also by several replicas.
+// Pool assigns accounts to instances. It is safe for concurrent use, even by several replicas.
 type Pool struct {
 	Garden Garden
 	Claims Claims
@@ -44,8 +45,8 @@ func (p Pool) Assign(ctx context.Context, request Request) (string, error) {
 		return "", err
 	}
 
-	// An instance keeps its account when the rules change. An account of another tenant or without the wanted restriction belongs to a
-	// deleted instance with the same ID.
+	// An instance keeps its account when the rules change. A use by another tenant or with another restriction was left by a deleted
+	// instance with the same ID.
 	key := request.key()
 	if uses && !use.Shared && use.Tenant == key.Tenant && use.EUAccess == key.EUAccess && provider(use.Type) == provider(key.Type) {
 		key = use.Key
@@ -71,7 +72,7 @@ func (p Pool) Assign(ctx context.Context, request Request) (string, error) {
 		}
 	}
 
-	return "", failure.New(failure.Transient, "other programs change the accounts of type %s at the same time", key.Type).
+	return "", failure.New(failure.Transient, "other programs are changing accounts of type %s at the same time", key.Type).
 		WithReason(failure.ReasonConflict, failure.ComponentGardenerClient)
 }
 
@@ -108,8 +109,8 @@ func (p Pool) confirm(ctx context.Context, instanceID string, claim Claim) (bool
 	return err == nil, err
 }
 
-// reserve sets the account of the claim: the account that already has the label of the tenant, or else a free one. The error is
-// ErrNoneFree if there is neither.
+// reserve sets the account of the claim with the given key. It prefers an account that already has the tenant's label to a free
+// one. The error is ErrNoneFree if there is neither.
 func (p Pool) reserve(ctx context.Context, key Key) error {
 	candidates, err := p.candidates(ctx, key)
 	if err != nil {

@@ -83,7 +83,7 @@ func TestAccountThatAlreadyHasTheTenant(t *testing.T) {
 	})
 }
 
-// TestAccountThatIsLost assigns another account if the former one is dirty, has another tenant, or is gone.
+// TestAccountThatIsLost checks that Assign chooses another account if the earlier one is dirty, has another tenant, or is gone.
 //
 //faults:row account-pool.md#gardener 404: somebody has removed the account
 func TestAccountThatIsLost(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // ErrInUse reports that the cluster of the instance still exists and uses the account.
 var ErrInUse = errors.New("the cluster still uses the account")
 
-// Release ends the use of the instance's account. shootName is the name of the instance's Shoot. The error wraps ErrInUse while
+// Release ends the instance's use of its account. shootName is the name of the instance's Shoot. The error wraps ErrInUse while
 // this Shoot exists.
 //
 // If no other instance of the tenant uses the account and no Shoot refers to it, Release marks the account as dirty: it needs a
@@ -41,7 +41,8 @@ func (p Pool) Release(ctx context.Context, instanceID, shootName string) error {
 	return p.release(ctx, instanceID, use.Key)
 }
 
-// release ends the use of an instance, and the claim if it has no other use. With an empty instance ID, it only ends the claim.
+// release ends the instance's use of the claim with the given key, and ends the claim if no other instance uses it. If instanceID
+// is empty, release only ends the claim.
 func (p Pool) release(ctx context.Context, instanceID string, key Key) error {
 	claim, last, err := p.Claims.BeginRelease(ctx, instanceID, key)
 	if err != nil || !last {
@@ -57,8 +58,8 @@ func (p Pool) release(ctx context.Context, instanceID string, key Key) error {
 	return p.Claims.EndRelease(ctx, instanceID, key, keep)
 }
 
-// markDirty marks the account of the claim as dirty, unless the label of the tenant was never written. It reports true, and changes nothing, if
-// Shoots use the account.
+// markDirty marks the claim's account as dirty, unless the tenant's label was never written. If Shoots use the account, markDirty
+// changes nothing and returns true.
 func (p Pool) markDirty(ctx context.Context, claim Claim) (inUse bool, _ error) {
 	if claim.Account == "" {
 		return false, nil
@@ -99,8 +100,8 @@ func retryConflict(err error) error {
 	return err
 }
 
-// Sweep completes interrupted or skipped releases: of instances that no longer exist, and of claims without an instance. It
-// continues after errors and returns all of them.
+// Sweep completes releases that were interrupted or skipped: it releases the accounts of instances that no longer exist, and the
+// claims that no instance uses. It continues after errors and returns all of them.
 func (p Pool) Sweep(ctx context.Context) error {
 	instances, _, err := p.Claims.Abandoned(ctx)
 	if err != nil {
@@ -132,7 +133,7 @@ func (p Pool) Sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// abandon ends the use of an instance that no longer exists.
+// abandon ends the account use of an instance that no longer exists.
 func (p Pool) abandon(ctx context.Context, instanceID string) error {
 	use, uses, err := p.Claims.Use(ctx, instanceID)
 

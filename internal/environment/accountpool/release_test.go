@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 )
 
-// wantNothingStored checks that no claim and no use is left.
+// wantNothingStored checks that no claims or uses are left.
 func (f *fixture) wantNothingStored() {
 	f.Helper()
 

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Limits of the rules file. Find compares all rules of a plan for each instance.
+// Limits for the rules file. They keep Find fast, because it goes through all rules of the instance's plan.
 const (
 	maxRulesBytes = 1 << 20
 	maxRules      = 1000
@@ -19,7 +19,7 @@ const (
 // Rule specifies which accounts the instances of a plan may use. An empty PlatformRegion or Region matches every value.
 type Rule struct {
 	Plan string
-	// PlatformRegion is the attribute PR, the region of the platform. Region is the attribute HR, the region of the cloud provider.
+	// PlatformRegion is the PR attribute: the region of the platform. Region is the HR attribute: the region of the cloud provider.
 	PlatformRegion, Region string
 	// Shared selects accounts that several tenants share. EUAccess selects accounts that only operators in the European Union may
 	// access.
@@ -52,7 +52,7 @@ func (r Rule) weight() int {
 	return weight
 }
 
-// Rules are the rules of a landscape, by plan. They are immutable.
+// Rules contains the rules of a rules file, by plan. It is immutable.
 type Rules struct {
 	byPlan map[string][]Rule
 }
@@ -74,7 +74,6 @@ func (r Rules) Find(plan, platformRegion, region string) (Rule, bool) {
 	return found, matched
 }
 
-// rulesFile is the form of the rules file.
 type rulesFile struct {
 	Rule []string `json:"rule"`
 }
@@ -83,8 +82,8 @@ type rulesFile struct {
 //
 //	plan(PR=cf-eu11,HR=eu-central-1) -> S,EU,PR,HR
 //
-// The parentheses, each attribute in them, and the arrow with the attributes after it can be omitted. `*` matches every value, as if
-// the attribute were omitted. The error lists all malformed, duplicate and ambiguous rules.
+// The parentheses, each attribute in them, and the arrow with its attributes are optional. `*` matches every value, as if the
+// attribute were omitted. The error lists all malformed, duplicate and ambiguous rules.
 func ParseRules(content []byte) (Rules, error) {
 	if len(content) > maxRulesBytes {
 		return Rules{}, fmt.Errorf("the file is larger than %d bytes", maxRulesBytes)
@@ -99,7 +98,7 @@ func ParseRules(content []byte) (Rules, error) {
 	case len(file.Rule) == 0:
 		return Rules{}, errors.New("the list `rule` is empty or missing: write at least one rule, such as `- aws`")
 	case len(file.Rule) > maxRules:
-		return Rules{}, fmt.Errorf("%d rules are too many, at most %d are allowed", len(file.Rule), maxRules)
+		return Rules{}, fmt.Errorf("the file has %d rules, but at most %d are allowed", len(file.Rule), maxRules)
 	}
 
 	var errs []error
@@ -116,7 +115,7 @@ func ParseRules(content []byte) (Rules, error) {
 
 		for _, earlier := range rules.byPlan[rule.Plan] {
 			if earlier.PlatformRegion == rule.PlatformRegion && earlier.Region == rule.Region {
-				errs = append(errs, fmt.Errorf("rule %d, %q, is unreachable: %q matches the same instances, remove one of them", number+1, text, earlier.text))
+				errs = append(errs, fmt.Errorf("rule %d, %q, is unreachable: %q matches the same instances; remove one of them", number+1, text, earlier.text))
 			}
 		}
 
@@ -126,17 +125,16 @@ func ParseRules(content []byte) (Rules, error) {
 	return rules, errors.Join(append(errs, rules.ambiguous()...)...)
 }
 
-// form is the grammar of a rule.
+// form matches a rule. Its groups are the plan, the attributes in parentheses, and the attributes after the arrow.
 var form = regexp.MustCompile(`^\s*([a-z0-9][a-z0-9_-]*)\s*(?:\(([^()]*)\))?\s*(?:->(.*))?$`)
 
-// value is the grammar of a region: the characters of a Kubernetes label, because regions become parts of labels.
+// value matches a region. It allows the characters of a Kubernetes label value, because regions become parts of labels.
 var value = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
-// parseRule parses one rule.
 func parseRule(text string) (Rule, error) {
 	parts := form.FindStringSubmatch(text)
 	if parts == nil {
-		return Rule{}, errors.New("malformed, want plan(PR=platform-region,HR=region) -> S,EU,PR,HR")
+		return Rule{}, errors.New("malformed; the form is plan(PR=platform-region,HR=region) -> S,EU,PR,HR")
 	}
 
 	rule := Rule{Plan: parts[1], text: text}
@@ -184,14 +182,15 @@ func (r *Rule) parseInputs(text string) error {
 		case "HR":
 			r.Region = wanted
 		default:
-			return fmt.Errorf("unknown attribute %q in parentheses, use PR or HR", name)
+			return fmt.Errorf("unknown attribute %q in parentheses; use PR or HR", name)
 		}
 	}
 
 	return nil
 }
 
-// maxRegion limits the names of regions, so that a type with two of them remains a valid label of at most 63 characters.
+// maxRegion is the maximum length of a region's name. An account type can contain two regions and must fit into a label value,
+// which can have at most 63 characters.
 const maxRegion = 25
 
 // parseOutputs parses the attributes after the arrow.
@@ -202,7 +201,7 @@ func (r *Rule) parseOutputs(text string) error {
 
 		switch {
 		case target == nil:
-			return fmt.Errorf("unknown attribute %q after the arrow, use S, EU, PR or HR", name)
+			return fmt.Errorf("unknown attribute %q after the arrow; use S, EU, PR or HR", name)
 		case *target:
 			return fmt.Errorf("attribute %s occurs twice after the arrow", name)
 		}
@@ -239,8 +238,8 @@ func (r Rules) ambiguous() []error {
 // Plan contains the fields of a catalog plan that rules depend on.
 type Plan struct {
 	Name string
-	// Regions are the provider regions in which the plan creates clusters. It is empty for plans whose clusters the tenants
-	// bring.
+	// Regions are the provider regions in which the plan creates clusters. It is empty for plans whose clusters are provided by the
+	// tenants.
 	Regions []string
 	// Offered reports whether new instances can be ordered.
 	Offered bool
@@ -273,8 +272,8 @@ func (r Rules) Check(plans []Plan) error {
 	return errors.Join(errs...)
 }
 
-// unreachable returns the reason why the rule applies to no instance, or an empty string if it applies to some. others are all rules of
-// its plan.
+// unreachable says why the rule applies to no instance, or returns an empty string if it applies to some. others contains all
+// rules of its plan.
 func (r Rule) unreachable(plan Plan, exists bool, others []Rule) string {
 	switch {
 	case !exists:

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// share returns the shared account of the instance. If the instance has none, share chooses the account with the fewest Shoots
-// or, among equal ones, with the fewest instances.
+// share returns the instance's shared account. If there is none that the instance may still use, share chooses the account with
+// the fewest Shoots and, among equal ones, the fewest instances.
 func (p Pool) share(ctx context.Context, request Request) (string, error) {
 	use, uses, err := p.Claims.Use(ctx, request.InstanceID)
 	if err != nil {

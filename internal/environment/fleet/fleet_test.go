@@ -182,8 +182,8 @@ func TestSelector(t *testing.T) {
 	}
 }
 
-// TestPercentage selects shares of 10,000 instances. A share has about the ordered size, is always the same for an orchestration, differs
-// between orchestrations, and contains the smaller shares.
+// TestPercentage selects shares of 10,000 instances. A share has about the requested size, is always the same for an
+// orchestration, differs between orchestrations, and contains the smaller shares.
 func TestPercentage(t *testing.T) {
 	const count = 10_000
 

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// maxTargets is the maximum number of entries of each of the lists include and exclude.
+	// maxTargets is the maximum number of entries in Targets.Include and in Targets.Exclude.
 	maxTargets = 100
 	// maxWorkers is the maximum number of instances that an orchestration upgrades at once.
 	maxWorkers = 1000
 	// maxDelay limits how far in the future the start and the deadline of an orchestration can be.
 	maxDelay = 90 * 24 * time.Hour
 
-	// StrategyParallel is the only strategy.
+	// StrategyParallel is the only supported value of Strategy.Type.
 	StrategyParallel = "parallel"
 	// ScheduleImmediate starts upgrades immediately.
 	ScheduleImmediate = "immediate"
@@ -24,7 +24,7 @@ const (
 	ScheduleNow = "now"
 )
 
-// Parameters is the order of an orchestration. Its JSON format is that of Kyma Environment Broker, and is stored.
+// Parameters is the order for an orchestration. Its JSON format is that of Kyma Environment Broker and is also the stored form.
 type Parameters struct {
 	Targets  Targets  `json:"targets"`
 	Strategy Strategy `json:"strategy,omitzero"`
@@ -40,13 +40,13 @@ type Parameters struct {
 	Notification      bool            `json:"notification,omitempty"`
 }
 
-// Kyma contains the Kyma version after the upgrade. Empty means the version of each account, or else the default.
+// Kyma contains the Kyma version after the upgrade. Empty means the version configured for each account, or else the default.
 type Kyma struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Kubernetes contains the version of Kubernetes after the upgrade. Empty means the version of each plan. The plan determines the
-// machine image, so the other fields must be empty.
+// Kubernetes contains the Kubernetes version after the upgrade. Empty means the version of each instance's plan. The plan
+// determines the machine image, so the other fields must be empty.
 type Kubernetes struct {
 	KubernetesVersion   string `json:"kubernetesVersion,omitempty"`
 	MachineImage        string `json:"machineImage,omitempty"`
@@ -66,7 +66,7 @@ type Strategy struct {
 	// Deadline is the time by which all upgrades must have started; the others are canceled. Zero means no deadline.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Parallel *Parallel `json:"parallel,omitempty"`
-	// Waves divide the targets. Without waves, all targets are in a single one.
+	// Waves divide the targets. If there are none, all targets are in a single wave.
 	Waves []Wave `json:"waves,omitempty"`
 	// FailureGate stops the orchestration after failures. Nil means that failures do not stop it.
 	FailureGate *FailureGate `json:"failureGate,omitempty"`
@@ -82,7 +82,7 @@ type Parallel struct {
 	WorkersPerProvider int `json:"workersPerProvider,omitempty"`
 }
 
-// ValidationError is a mistake in Parameters. Its text is for users.
+// ValidationError reports a mistake in parameters, selectors or maintenance windows. Its text is for users.
 type ValidationError struct{ text string }
 
 // Error implements error.
@@ -182,7 +182,7 @@ func (s Strategy) schedule(now time.Time) (Strategy, error) {
 	return s, nil
 }
 
-// validate rejects an empty list Include, and lists that are too long or have invalid entries.
+// validate rejects an empty Include list, and lists that are too long or have invalid entries.
 func (t Targets) validate() error {
 	if len(t.Include) == 0 {
 		return invalid(`targets.include is missing. Send at least one target, such as {"target": "all"}.`)

@@ -14,15 +14,16 @@ type Policy struct {
 	Default WindowTimes `json:"default,omitzero"`
 }
 
-// PolicyRule sets the window of the instances that Match selects. Without times, it only restricts the days of the Shoot's window.
+// PolicyRule sets the window of the instances that Match selects. A rule with days but no times only sets the days; the times
+// come from the window of the plan or of the Shoot.
 type PolicyRule struct {
 	WindowTimes
 
 	Match PolicyMatch `json:"match"`
 }
 
-// PolicyMatch matches an instance if all fields that are not empty match. The fields are regular expressions in the syntax of
-// RE2, and match a part of the value.
+// PolicyMatch matches an instance if all fields that are not empty match. The fields are regular expressions in RE2 syntax. They
+// match if they match a part of the value.
 type PolicyMatch struct {
 	GlobalAccountID string `json:"globalAccountID,omitempty"`
 	Plan            string `json:"plan,omitempty"`
@@ -77,7 +78,8 @@ func (p Policy) Compile() (Windows, error) {
 	return windows, nil
 }
 
-// Validate returns an error if the times are invalid. Days without times are valid: they restrict the Shoot's window.
+// Validate returns an error if the times are invalid. Days without times are valid, because Windows.Of can take the times from
+// another source.
 func (t WindowTimes) Validate() error {
 	if t.Begin != "" || t.End != "" {
 		_, err := t.Window()

@@ -15,8 +15,8 @@ import (
 const (
 	// targetAll is the only value of Target.Target.
 	targetAll = "all"
-	// maxPattern and maxValue are the maximum lengths of regular expressions and of other fields. Matching takes linear time for
-	// any expression.
+	// maxPattern and maxValue are the maximum lengths of regular expressions and of other fields. RE2 matches any expression in
+	// linear time, so this limit is enough to bound the work.
 	maxPattern = 256
 	maxValue   = 256
 	// maxPercentage is the percentage that selects all instances.
@@ -32,10 +32,10 @@ type Targets struct {
 // Target matches an instance if all fields that are not empty match. If RuntimeID is set, GlobalAccount, SubAccount,
 // Region, PlanName, Shoot and InstanceID are ignored, and the remaining fields must be empty.
 type Target struct {
-	// Target is "all" or empty. "all" matches all instances, and allows no other field than Percentage.
+	// Target is "all" or empty. "all" matches all instances and can be combined only with Percentage.
 	Target string `json:"target,omitempty"`
-	// GlobalAccount, SubAccount and Region are regular expressions in the syntax of RE2. They match a part of the value, unless they
-	// have the anchors ^ and $. Region is the region of the cloud provider.
+	// GlobalAccount, SubAccount and Region are regular expressions in RE2 syntax. They match a part of the value, unless they have
+	// the anchors ^ and $. Region is the region of the cloud provider.
 	GlobalAccount string `json:"globalAccount,omitempty"`
 	SubAccount    string `json:"subAccount,omitempty"`
 	Region        string `json:"region,omitempty"`
@@ -44,12 +44,12 @@ type Target struct {
 	PlanName   string `json:"planName,omitempty"`
 	Shoot      string `json:"shoot,omitempty"`
 	InstanceID string `json:"instanceID,omitempty"`
-	// State is the state of the runtime, as in lists of runtimes.
+	// State is the state of the runtime, one of RuntimeStates.
 	State string `json:"state,omitempty"`
 	// KubernetesVersion and KymaVersion match the versions that the broker ordered last. A prefix suffices: 1.34 matches 1.34.2.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	KymaVersion       string `json:"kymaVersion,omitempty"`
-	// Labels is a selector in the syntax of labels.Parse.
+	// Labels is a label selector in the syntax of labels.Parse.
 	Labels string `json:"labels,omitempty"`
 	// Percentage, from 1 to 100, selects a share of the instances that the other fields match. 0 means all. Only the instance ID
 	// and the orchestration determine whether an instance belongs to the share. A larger share contains the instances of a
@@ -57,7 +57,7 @@ type Target struct {
 	Percentage int `json:"percentage,omitempty"`
 }
 
-// RuntimeStates returns the values of Target.State.
+// RuntimeStates returns the valid values of Target.State.
 func RuntimeStates() []string {
 	return []string{"provisioning", "succeeded", "failed", "updating", "upgrading", "suspending", "suspended", "resuming", "deprovisioning"}
 }
@@ -97,7 +97,7 @@ func (t Target) problems() []string {
 	}
 
 	if t.RuntimeID != "" && t.beyondRuntime() {
-		problems = append(problems, "runtimeID cannot be combined with state, versions, labels and percentage")
+		problems = append(problems, "runtimeID cannot be combined with state, versions, labels or percentage")
 	}
 
 	if _, err := labels.Parse(t.Labels); err != nil {
@@ -106,7 +106,7 @@ func (t Target) problems() []string {
 
 	for name, pattern := range t.patterns() {
 		if len(pattern) > maxPattern {
-			problems = append(problems, fmt.Sprintf("%s has %d bytes, at most %d are allowed", name, len(pattern), maxPattern))
+			problems = append(problems, fmt.Sprintf("%s has %d bytes, but at most %d are allowed", name, len(pattern), maxPattern))
 		} else if _, err := regexp.Compile(pattern); err != nil {
 			problems = append(problems, name+" is not a valid regular expression (RE2)")
 		}
@@ -114,7 +114,7 @@ func (t Target) problems() []string {
 
 	for _, value := range []string{t.RuntimeID, t.PlanName, t.Shoot, t.InstanceID, t.State, t.KubernetesVersion, t.KymaVersion} {
 		if len(value) > maxValue {
-			problems = append(problems, fmt.Sprintf("a field has %d bytes, at most %d are allowed", len(value), maxValue))
+			problems = append(problems, fmt.Sprintf("a field has %d bytes, but at most %d are allowed", len(value), maxValue))
 		}
 	}
 
@@ -123,8 +123,8 @@ func (t Target) problems() []string {
 	return problems
 }
 
-// beyondRuntime reports whether the target has fields that are an error if RuntimeID is set: those that Kyma Environment Broker does
-// not know. The others are ignored then, as in Kyma Environment Broker.
+// beyondRuntime reports whether the target has fields that must not be combined with RuntimeID: those that Kyma Environment
+// Broker does not know. All other fields are ignored if RuntimeID is set, as in Kyma Environment Broker.
 func (t Target) beyondRuntime() bool {
 	return t.State != "" || t.byVersion() || t.Labels != "" || t.Percentage != 0
 }
@@ -132,12 +132,12 @@ func (t Target) beyondRuntime() bool {
 // byVersion reports whether the target matches versions.
 func (t Target) byVersion() bool { return t.KubernetesVersion != "" || t.KymaVersion != "" }
 
-// ByVersion reports whether an entry matches versions. Only then must candidates contain them.
+// ByVersion reports whether an entry matches versions. If it returns false, candidates may omit their versions.
 func (t Targets) ByVersion() bool {
 	return slices.ContainsFunc(t.Include, Target.byVersion) || slices.ContainsFunc(t.Exclude, Target.byVersion)
 }
 
-// ByLabel reports whether an entry matches labels. Only then must candidates contain them.
+// ByLabel reports whether an entry matches labels. If it returns false, candidates may omit their labels.
 func (t Targets) ByLabel() bool {
 	byLabel := func(target Target) bool { return target.Labels != "" }
 
@@ -147,7 +147,7 @@ func (t Targets) ByLabel() bool {
 // Selector selects instances by Targets.
 type Selector struct {
 	include, exclude []matcher
-	// seed is the ID of the orchestration.
+	// seed is the orchestration ID. It determines which instances Target.Percentage selects.
 	seed string
 }
 
@@ -196,7 +196,7 @@ func (s Selector) Selects(candidate Candidate) bool {
 	return slices.ContainsFunc(s.include, matches) && !slices.ContainsFunc(s.exclude, matches)
 }
 
-// ranks is the number of different ranks.
+// ranks is the number of values that Rank can return.
 const ranks = 1_000_000
 
 // Rank puts the instances of an orchestration in a random but stable order. It returns a number below 1,000,000. Equal ranks are

@@ -8,14 +8,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Conditions returns the names of the conditions that ParseTarget accepts. They correspond to flags of orders.
+// Conditions returns the names of the conditions that ParseTarget accepts.
 func Conditions() []string {
 	return []string{"account", "subaccount", "region", "plan", "state", "kubernetes-version", "kyma-version", "label", "percentage", "instance", "runtime", "shoot"}
 }
 
 // ParseTarget parses the text form of a target: "all", or conditions such as plan=aws,region=^eu-,label=ring=canary that must all
-// hold. Commas in values have a preceding backslash. Only label can be repeated. A percentage without other conditions applies to
-// all instances. Errors are of type ValidationError. The returned target is valid.
+// hold. Commas in values are escaped with a backslash. Only label can be repeated. A percentage without other conditions applies
+// to all instances. Errors are of type ValidationError. The returned target is valid.
 func ParseTarget(text string) (Target, error) {
 	if text == targetAll {
 		return Target{Target: targetAll}, nil
@@ -57,7 +57,7 @@ func ParseTarget(text string) (Target, error) {
 	return target, nil
 }
 
-// set sets the field of a condition.
+// set sets the field for the named condition.
 func (t *Target) set(name, value string) error {
 	switch name {
 	case "percentage":

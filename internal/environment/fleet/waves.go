@@ -17,9 +17,9 @@ const (
 	maxSoak = 30 * 24 * time.Hour
 )
 
-// Wave is a part of the targets. A wave begins when all upgrades of earlier waves have ended and the soak time has passed. One of
-// its fields selects the targets, from those that no earlier wave contains. Targets that no wave selects form an additional last
-// wave.
+// Wave is a part of the targets. A wave begins when all upgrades of earlier waves have ended and the soak time has passed.
+// Exactly one of Number, Percentage and Labels selects its targets from those that no earlier wave contains. Targets that no wave
+// selects form an additional last wave.
 type Wave struct {
 	// Number is the number of targets. Percentage is a share of all targets, from 1 to 100, and selects at least one. The targets
 	// are chosen at random.
@@ -38,7 +38,7 @@ func (w Wave) SoakTime() time.Duration {
 	return soak
 }
 
-// problem returns the mistake in the wave, or an empty string.
+// problem describes the first mistake in the wave. It returns an empty string if the wave is valid.
 func (w Wave) problem() string {
 	given := 0
 
@@ -76,12 +76,12 @@ type FailureGate struct {
 	Percentage int `json:"percentage,omitempty"`
 }
 
-// Closed reports whether this number of failed targets stops the orchestration.
+// Closed reports whether the gate stops an orchestration in which failed of the given number of targets have failed.
 func (g FailureGate) Closed(failed, targets int) bool {
 	return failed > 0 && (g.Failures > 0 && failed >= g.Failures || g.Percentage > 0 && failed*maxPercentage >= g.Percentage*targets)
 }
 
-// validateWaves rejects invalid waves and gates.
+// validateWaves rejects invalid waves and an invalid failure gate.
 func (s Strategy) validateWaves() error {
 	if len(s.Waves) > maxWaves {
 		return invalid("strategy.waves has %d entries. At most %d are allowed.", len(s.Waves), maxWaves)
@@ -142,7 +142,7 @@ func Assign(waves []Wave, orchestrationID string, members []Member) []int {
 	return assigned
 }
 
-// ByLabel reports whether a wave selects targets by labels. Only then must members contain them.
+// ByLabel reports whether a wave selects targets by labels. If it returns false, members may omit their labels.
 func (s Strategy) ByLabel() bool {
 	return slices.ContainsFunc(s.Waves, func(wave Wave) bool { return wave.Labels != "" })
 }

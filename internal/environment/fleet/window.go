@@ -36,8 +36,8 @@ type Window struct {
 // IsZero reports whether there is no window.
 func (w Window) IsZero() bool { return w.Location == nil }
 
-// Next returns the first occurrence that ends after the given time. It may have begun before. Both times are zero if there is
-// none.
+// Next returns the first occurrence that ends after the given time. The occurrence may already have begun. Both times are zero if
+// there is none.
 func (w Window) Next(after time.Time) (begin, end time.Time) {
 	if w.IsZero() {
 		return time.Time{}, time.Time{}
@@ -45,8 +45,8 @@ func (w Window) Next(after time.Time) (begin, end time.Time) {
 
 	local := after.In(w.Location)
 
-	// A window that began yesterday can last until today. If a change of clocks skips an occurrence, there is another one in the
-	// second week.
+	// A window that began yesterday can last until today. If a clock change skips an occurrence, there is another one in the second
+	// week.
 	for offset := -1; offset <= 2*week; offset++ {
 		date := time.Date(local.Year(), local.Month(), local.Day()+offset, 0, 0, 0, 0, time.UTC)
 		if len(w.Days) > 0 && !slices.Contains(w.Days, date.Weekday()) {
@@ -95,7 +95,7 @@ func (w Window) instants(shown time.Time) []time.Time {
 		}
 	}
 
-	if len(found) == 0 { // with the former offset, the time would be after the change
+	if len(found) == 0 { // with the earlier offset, the time would be after the change
 		change, _ := shown.Add(-time.Duration(before) * time.Second).In(w.Location).ZoneBounds()
 		found = append(found, change)
 	}
@@ -146,8 +146,8 @@ func ParseWindow(text string) (Window, error) {
 	return WindowTimes{Days: days, Begin: begin, End: end, TimeZone: fields[2]}.Window()
 }
 
-// WindowTimes is a maintenance window in files. Its JSON format is that of the maintenance policy of Kyma Environment Broker,
-// with the additional field TimeZone.
+// WindowTimes is a maintenance window in files. Its JSON format is that of Kyma Environment Broker's maintenance policy, with
+// timeZone as an additional field.
 type WindowTimes struct {
 	// Days are Mon, Tue, Wed, Thu, Fri, Sat and Sun. Empty means all.
 	Days []string `json:"days,omitempty"`
@@ -159,7 +159,7 @@ type WindowTimes struct {
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// Window returns the window. The error is of type ValidationError.
+// Window parses the fields. The error is of type ValidationError.
 func (t WindowTimes) Window() (window Window, err error) {
 	if window.Days, err = t.days(); err != nil {
 		return Window{}, err
@@ -225,7 +225,8 @@ func (t WindowTimes) time(name, value string) (time.Duration, *time.Location, er
 	return 0, nil, invalid("%s must have the form 22:00 or 22:00:00, because timeZone is set", name)
 }
 
-// zone returns the time zone: that of TimeZone, or else the offset of the time.
+// zone returns the location that TimeZone specifies. If TimeZone is empty, it returns a location with the offset of the given
+// time.
 func (t WindowTimes) zone(of time.Time) (*time.Location, error) {
 	if offset, err := time.Parse("-07:00", t.TimeZone); err == nil {
 		of = offset
@@ -239,7 +240,7 @@ func (t WindowTimes) zone(of time.Time) (*time.Location, error) {
 	}
 
 	_, offset := of.Zone()
-	if offset < -maxOffset || offset > maxOffset { // time.Parse accepts 25 hours, but not when the window is read again
+	if offset < -maxOffset || offset > maxOffset { // time.Parse accepts 25 hours here, but not when ParseWindow reads the stored window
 		return nil, invalid("the offset %s is unknown; time zones have offsets from -14:00 to +14:00", of.Format("-07:00"))
 	}
 

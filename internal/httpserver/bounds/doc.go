@@ -1,4 +1,4 @@
-// Package bounds rejects requests that would be too expensive to process, and limits the size of responses of other systems.
+// Package bounds rejects requests that would be too expensive to process, and limits the size of responses from other systems.
 //
 // JSON counts the parts of a JSON text without decoding them, so that hostile input is rejected after a single pass over its
 // bytes. The constants in orders.go limit an order for a runtime. The broker and the Provisioner share them, so that an order that the

@@ -18,7 +18,7 @@ const (
 	MaxTokens = 10_000
 	// MaxDepth limits the nesting of objects and arrays.
 	MaxDepth = 32
-	// MaxFieldName limits the name of a field, in bytes.
+	// MaxFieldName limits the length of a field name, in bytes.
 	MaxFieldName = 256
 	// MaxNumber limits the text of a number, in bytes. MaxExponent limits the absolute value of its exponent to the largest
 	// exponent of a 64-bit float. Exact arithmetic on a number such as 1e999000 takes seconds.
@@ -27,7 +27,7 @@ const (
 
 	// maxQuoted limits the length of a field name in an error, in characters.
 	maxQuoted = 50
-	// fewFields is the number of fields up to which duplicates are found by a linear search; larger objects need a map.
+	// fewFields is the maximum number of fields that are searched linearly for duplicates. Larger objects use a map.
 	fewFields = 16
 )
 
@@ -168,7 +168,7 @@ func (m *meter) field(literal []byte) string {
 	return ""
 }
 
-// add adds the name of a field. It returns false if the object already has the field.
+// add adds a field name. It returns false if the object already has a field with this name.
 func (c *container) add(name string) bool {
 	if c.names == nil {
 		if slices.Contains(c.few, name) {

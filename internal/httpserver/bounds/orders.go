@@ -2,7 +2,7 @@ package bounds
 
 // The limits of an order for a runtime. Lengths are in characters.
 const (
-	// Administrators limits the administrators of one cluster: all of them are subjects of one ClusterRoleBinding.
+	// Administrators limits the number of administrators of a cluster, because all of them are subjects of one ClusterRoleBinding.
 	Administrators = 100
 	// Name limits the names of runtimes, administrators, claims and cloud resources.
 	Name = 256
@@ -10,11 +10,11 @@ const (
 	ClientData = 64 << 10
 	// URL limits the URL of an OIDC issuer.
 	URL = 1024
-	// Zones limits the zones of a worker pool: the network of the nodes is divided among at most four zones.
+	// Zones limits the number of zones of a worker pool, because the network of the nodes is divided among at most four zones.
 	Zones = 4
 	// SigningAlgorithms limits the list of signing algorithms. Kubernetes supports nine.
 	SigningAlgorithms = 9
-	// Kubeconfig limits the base64 form of the kubeconfig of a tenant's own cluster. Parsing YAML takes about 30 times as long as
+	// Kubeconfig limits the base64 form of a kubeconfig for a tenant's own cluster. Parsing YAML takes about 30 times as long as
 	// decoding JSON of the same size.
 	Kubeconfig = 32 << 10
 )

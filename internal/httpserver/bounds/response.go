@@ -13,7 +13,7 @@ type ResponseError struct {
 	Limit int64
 }
 
-// Error returns the text.
+// Error implements error.
 func (e *ResponseError) Error() string {
 	return fmt.Sprintf("the response has more than %d bytes", e.Limit)
 }

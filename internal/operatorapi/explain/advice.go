@@ -23,7 +23,7 @@ type situation struct {
 
 func (s situation) is(state process.State) bool { return process.State(s.State) == state }
 
-// failing reports whether an error delays the operation or has failed it.
+// failing reports whether an error delays the operation or has made it fail.
 func (s situation) failing() bool { return s.Problem.Message != "" }
 
 // active reports whether the operation has started and not ended. A pending operation is not active.
@@ -75,7 +75,8 @@ func (s situation) responds() bool {
 }
 
 // Stuck reports whether an operation in a list needs attention: it is in progress, and an error delays it, no worker has claimed
-// it for a minute, or it started at least an hour ago. Entries of a list have no timeline, so the duration of the current step is unknown.
+// it for a minute, or it started at least an hour ago. List entries have no timeline, so the duration of the current step is
+// unknown.
 func Stuck(operation operatorapi.Operation, now time.Time) bool {
 	s := situation{Operation: operation, now: now}
 	long := !operation.StartedAt.IsZero() && now.Sub(operation.StartedAt) >= process.TooLong
@@ -101,13 +102,13 @@ func (s situation) leaves() bool {
 	return !s.provisioner && slices.Contains([]string{environment.KindDeprovision, environment.KindSuspend, environment.KindCleanup}, s.Kind)
 }
 
-// from returns a function that matches operations whose problem was reported by one of the components.
+// from returns a function that matches operations whose problem was reported by one of the given components.
 func from(components ...string) func(situation) bool {
 	return func(s situation) bool { return s.failing() && slices.Contains(components, s.Problem.Component) }
 }
 
-// refusesBroker reports whether the Provisioner rejects the broker's credentials, or the broker's user has no role there. The
-// Provisioner may be available nevertheless, and its log shows the rejected request.
+// refusesBroker reports whether the Provisioner rejects the broker's credentials, or the broker's user has no role there. Even
+// so, the Provisioner may be available, and its log shows the rejected request.
 func (s situation) refusesBroker() bool {
 	return from(failure.ComponentProvisioner)(s) && s.Problem.Reason == failure.ReasonHTTPStatus &&
 		(strings.Contains(s.Problem.Message, "HTTP status 401") || strings.Contains(s.Problem.Message, "HTTP status 403"))
@@ -127,7 +128,7 @@ func inBroker(applies func(situation) bool) func(situation) bool {
 	return func(s situation) bool { return !s.provisioner && applies(s) }
 }
 
-// failedAs returns a function that matches failed operations of the kind.
+// failedAs returns a function that matches failed operations of the given kind.
 func failedAs(kind string) func(situation) bool {
 	return func(s situation) bool { return s.failed() && s.Kind == kind }
 }
@@ -169,8 +170,8 @@ func rules() []rule {
 		},
 		{
 			inBroker(situation.refusesBroker),
-			"The Provisioner rejects the broker's credentials. Set APP_PROVISIONER_USER and APP_PROVISIONER_PASSWORD of the broker to a user of " +
-				"the Provisioner (its APP_AUTH_BASIC_USERS), and restart the broker.",
+			"The Provisioner rejects the broker's credentials. Set the broker's APP_PROVISIONER_USER and APP_PROVISIONER_PASSWORD to a user in " +
+				"the Provisioner's APP_AUTH_BASIC_USERS, and restart the broker.",
 		},
 		{
 			inBroker(func(s situation) bool {
@@ -186,7 +187,7 @@ func rules() []rule {
 		},
 		{
 			inBroker(situation.lacksCredentials),
-			"The Gardener project has no matching credentials binding. Set APP_TARGET_SECRETS of the broker to an existing CredentialsBinding of " +
+			"The Gardener project has no matching credentials binding. Set the broker's APP_TARGET_SECRETS to an existing CredentialsBinding of " +
 				"the provider, or create the binding; then restart the broker.",
 		},
 		{

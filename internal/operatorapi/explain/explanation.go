@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Explanation describes an operation at one point in time. Its JSON form is stable, so scripts can rely on it.
-// Package explaintext of ebctl prints it for users.
+// Explanation describes an operation at one point in time. Its JSON form is stable, so scripts can rely on it. The explaintext
+// package of ebctl prints it for users.
 type Explanation struct {
 	// At is the time of the explanation. The text shows ages and remaining times relative to At.
 	At          time.Time `json:"at"`
@@ -23,7 +23,7 @@ type Explanation struct {
 	Summary    string    `json:"summary"`
 	AcceptedAt time.Time `json:"acceptedAt"`
 	EndedAt    time.Time `json:"endedAt,omitzero"`
-	// OrderedBy is the user who requested the operation: the user that the platform names, if any, otherwise the client of the API.
+	// OrderedBy is the user who requested the operation: the user that the platform names, if any, and otherwise the API client.
 	OrderedBy string `json:"orderedBy,omitempty"`
 	// TraceID is the ID of the operation's OpenTelemetry trace, or empty if the operation is not traced.
 	TraceID string `json:"traceID,omitempty"`
@@ -59,8 +59,8 @@ type Explanation struct {
 // Place is the position of an operation in its process.
 type Place struct {
 	Stage string `json:"stage"`
-	// StageNumber is the position of the stage in the process, starting at 1. It is 0 if only an earlier version of the process
-	// has the stage.
+	// StageNumber is the position of the stage in the process, starting at 1. It is 0 if the stage exists only in an earlier version
+	// of the process.
 	StageNumber int    `json:"stageNumber,omitempty"`
 	StageCount  int    `json:"stageCount,omitempty"`
 	Step        string `json:"step"`

@@ -162,8 +162,8 @@ func TestOf(t *testing.T) {
 			continues: "in 5s",
 			advice: []string{
 				"The broker retries on its own. " + watch,
-				"The Provisioner rejects the broker's credentials. Set APP_PROVISIONER_USER and APP_PROVISIONER_PASSWORD of the broker to a user of " +
-					"the Provisioner (its APP_AUTH_BASIC_USERS), and restart the broker.",
+				"The Provisioner rejects the broker's credentials. Set the broker's APP_PROVISIONER_USER and APP_PROVISIONER_PASSWORD to a user in " +
+					"the Provisioner's APP_AUTH_BASIC_USERS, and restart the broker.",
 				"To cancel the operation: ebctl operation cancel op --reason REASON",
 			},
 		},
@@ -178,7 +178,7 @@ func TestOf(t *testing.T) {
 			}),
 			summary: "The provision operation of instance i failed after 5m00s.",
 			advice: []string{
-				"The Gardener project has no matching credentials binding. Set APP_TARGET_SECRETS of the broker to an existing CredentialsBinding of " +
+				"The Gardener project has no matching credentials binding. Set the broker's APP_TARGET_SECRETS to an existing CredentialsBinding of " +
 					"the provider, or create the binding; then restart the broker.",
 				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
 				"Or delete the instance and create it again: ebctl instance delete i",

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// OfProvisioner explains an operation of the Provisioner, like Of for the broker. The texts name runtimes instead of instances,
-// and the commands of 'ebctl provisioner'.
+// OfProvisioner explains an operation of the Provisioner, like Of for the broker. The texts refer to runtimes instead of
+// instances, and to the commands of 'ebctl provisioner'.
 func OfProvisioner(operation operatorapi.Operation, now time.Time) Explanation {
 	explanation := Of(operation, now)
 	explanation.Summary = fmt.Sprintf("The %s operation of runtime %s %s.", operation.Kind, operation.InstanceID, predicate(operation, now))

@@ -69,8 +69,8 @@ func ProblemText(problem operatorapi.Problem) string {
 	return fmt.Sprintf("%s (%s)", text, strings.Join(origin, ": "))
 }
 
-// Cause returns one line with the reason why the operation does not proceed: the failing upstream system, or else the error that
-// delays the operation, or else its step. A system that is available is not the reason, even if it reported the error.
+// Cause says in one line why the operation does not proceed: the failing upstream system, or else the error that delays the
+// operation, or else its step. A system that is available is not the reason, even if it reported the error.
 func (e Explanation) Cause() string {
 	switch {
 	case unavailable(e.System) || e.System.Failures > 0:

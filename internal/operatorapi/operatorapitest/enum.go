@@ -1,4 +1,4 @@
-// Package operatorapitest reads the description of the operator API in tests.
+// Package operatorapitest helps tests to read the OpenAPI description of the operator API.
 package operatorapitest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// Enum returns the sorted values of an enumeration in the description.
+// Enum returns the sorted values of the named enumeration schema in openapi.yaml.
 func Enum(tb testing.TB, schema string) []string {
 	tb.Helper()
 

@@ -23,7 +23,7 @@ const (
 	eraseOperations   = 100
 	eraseAuditEntries = 1000
 	eraseRuntimes     = 100
-	// maxRemaining is the maximum number of objects that a response lists as reasons against an erasure.
+	// maxRemaining is the maximum number of objects that a response lists as reasons why an account cannot be erased.
 	maxRemaining = 20
 )
 
@@ -34,14 +34,14 @@ type Accounts interface {
 	Key(account string) string
 	// Remaining returns at most limit instances of the account that still exist or have leftovers.
 	Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error)
-	// CountErasable returns the numbers of rows that Erase removes.
+	// CountErasable counts the account's rows that Erase can remove.
 	CountErasable(ctx context.Context, account string) (ErasableRows, error)
 	// Erase removes the rows of at most limit deleted runtimes and all records of objects, and returns their numbers.
 	Erase(ctx context.Context, tx storage.Tx, account string, limit int) (ErasableRows, error)
 }
 
-// ErasableRows contains numbers of rows that belong to deleted instances: in the Provisioner, runtimes; in the broker, records of objects
-// in other systems, and events.
+// ErasableRows contains numbers of rows that belong to deleted instances. The Provisioner counts runtimes. The broker counts
+// events, and records of objects in other systems.
 type ErasableRows struct{ Runtimes, OutsideObjects, Events int }
 
 // GetAccount handles GET /accounts/{account_id}. It counts the rows that an erasure would change.

@@ -20,8 +20,8 @@ func (a *API) ListAudit(r *http.Request, query Query) (httpserver.Response, erro
 	return httpserver.OK(list), err
 }
 
-// AuditList returns a page of the audit log, newest first. The parameter since is inclusive, until is exclusive.
-// The list has no total: a count would read all entries and is of no use to operators.
+// AuditList returns a page of the audit log, newest first. The since parameter is inclusive, and until is exclusive. The list has
+// no total: a count would read all entries and is of no use to operators.
 func (a *API) AuditList(ctx context.Context, query Query) (operatorapi.AuditList, error) {
 	filter := auditlog.Filter{
 		InstanceID: query.Get("instance_id"), OrderedBy: query.Get("user"), Action: query.Get("action"),
@@ -62,20 +62,20 @@ func (a *API) GetAuditEntry(r *http.Request) (httpserver.Response, error) {
 	}
 }
 
-// chainPage is the number of records of a page of the chain.
+// chainPage is the maximum number of records in a page of the audit log's hash chain.
 const chainPage = 200
 
 // GetAuditChain handles GET /auditchain.
 func (a *API) GetAuditChain(r *http.Request, query Query) (httpserver.Response, error) {
 	page, err := a.Entries.ChainPage(r.Context(), query.Get("position"), chainPage)
 	if errors.Is(err, auditlog.ErrChainCursor) {
-		return httpserver.Response{}, Invalid("position is invalid. Use the field next of the previous page.")
+		return httpserver.Response{}, Invalid("position is invalid. Use the next field of the previous page.")
 	}
 
 	return httpserver.OK(operatorapi.AuditChainPage{Records: page.Records, Unchained: page.Unchained, Head: page.Head, Next: page.Next}), err
 }
 
-// auditEntry converts an entry of the store. For updates, Before and After contain only the changed fields.
+// auditEntry converts a stored entry to its form in the API. For updates, Before and After contain only the changed fields.
 func auditEntry(entry auditlog.Entry) operatorapi.AuditEntry {
 	return operatorapi.AuditEntry{
 		ID: entry.ID, At: entry.At, Action: entry.Action, InstanceID: entry.InstanceID, OperationID: entry.OperationID,

@@ -19,7 +19,7 @@ const pageBudget = 15 * time.Second
 type Phase struct {
 	// Name identifies the phase in positions. It must not contain a slash.
 	Name string
-	// System is the system that the phase reads, for the text about an incomplete comparison.
+	// System is the name of the system that the phase reads. It appears in the text that explains why a comparison is incomplete.
 	System string
 	// Run compares the objects after the position and adds the differences to the page. It returns the position at which it has
 	// stopped because the page is full, or an empty position at the end. After an error of the system, the comparison continues
@@ -37,12 +37,12 @@ type ComparedPage struct {
 	found    Compared
 }
 
-// Add adds a difference.
+// Add adds a difference to the page, even if the page is full.
 func (p *ComparedPage) Add(difference operatorapi.Difference) {
 	p.found.Differences = append(p.found.Differences, difference)
 }
 
-// Incomplete adds the description of a system that is not compared.
+// Incomplete records why a system was not compared, or not completely. Repeated texts are recorded once.
 func (p *ComparedPage) Incomplete(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(p.found.Incomplete, text) {
 		p.found.Incomplete = append(p.found.Incomplete, text)
@@ -57,7 +57,7 @@ func (p *ComparedPage) Full() bool {
 // Left returns the number of differences until the page is full, at least 1.
 func (p *ComparedPage) Left() int { return max(p.limit-len(p.found.Differences), 1) }
 
-// plain matches texts that a shell does not interpret.
+// plain matches arguments that need no quotes in a shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9._/:@%+=-]+$`)
 
 // Command returns a command line for a shell. It replaces each %s with one of the arguments, quoted if necessary: IDs come from

@@ -26,8 +26,8 @@ type Differences interface {
 	// Compare returns one page of differences. It returns at least one difference, or the position at which the comparison
 	// continues, or an empty position at its end.
 	Compare(ctx context.Context, request Comparison) (Compared, error)
-	// Restore adds the missing row for a difference whose Restorable is true, with an entry of the audit log, in one transaction. If the
-	// row already exists, it changes nothing and returns nil. An error of package failure gives the reason why the row cannot be added.
+	// Restore adds the missing row for a difference whose Restorable is true, and an audit log entry, in one transaction. If the row
+	// already exists, it changes nothing and returns nil. An error of package failure gives the reason why the row cannot be added.
 	Restore(ctx context.Context, difference operatorapi.Difference) error
 }
 

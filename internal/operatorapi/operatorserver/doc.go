@@ -1,9 +1,9 @@
-// Package operatorserver contains the parts of the operator API that the broker and the Provisioner share: routing with roles, queries of
-// lists, operations with their timelines, the interventions cancel, retry and skip, and the audit log.
+// Package operatorserver contains the parts of the operator API that the broker and the Provisioner share: routing with roles,
+// list queries, operations with their timelines, the interventions cancel, retry and skip, and the audit log.
 //
-// The file internal/operatorapi/openapi.yaml defines the API. The routes with their roles and query parameters, and the interfaces that
-// the services implement, are generated from the file into routes.gen.go. A service embeds API in its own type, adds the endpoints for
-// its instances, and passes the routes of the type to NewHandler. The package guarantees:
+// internal/operatorapi/openapi.yaml defines the API. The routes with their roles and query parameters, and the interfaces that
+// the services implement, are generated from this file into routes.gen.go. A service embeds API in its own type, adds the
+// endpoints for its instances, and passes the routes of the type to NewHandler. The package guarantees:
 //
 //   - A route checks the user and the role before its endpoint runs, and records rejected changes in the audit log. Routes with
 //     the role none are public, and their responses contain no secrets.

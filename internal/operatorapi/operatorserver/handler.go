@@ -34,19 +34,19 @@ const (
 	// requestLimit is the maximum duration of a request. It is long because requests for kubeconfigs call the
 	// Provisioner.
 	requestLimit = 40 * time.Second
-	// RoleNone is the value of x-role for routes that need no credentials.
+	// RoleNone is the x-role value of routes that need no credentials.
 	RoleNone = "none"
 
-	textNoJSON = "The body must be JSON: send the header Content-Type: application/json."
+	textNoJSON = "The body must be JSON: send a Content-Type header with the value application/json."
 )
 
 // Engine is the part of *process.Engine that the API uses.
 type Engine interface {
-	// Handles reports whether the service runs operations of the kind.
+	// Handles reports whether the service runs operations of the given kind.
 	Handles(kind string) bool
-	// MaySkip reports whether no later step of the kind depends on the step.
+	// MaySkip reports whether operations of the given kind can continue without the step, because no later step depends on it.
 	MaySkip(kind, step string) bool
-	// Successor returns a new operation that retries an ended operation.
+	// Successor returns a new operation with the given ID that retries former, an ended operation.
 	Successor(former process.Record, id string, at time.Time) process.New
 }
 
@@ -64,8 +64,8 @@ type Subjects interface {
 	// Lock locks the instance until the transaction ends, so that no other operation of the instance is accepted. It reports
 	// whether the instance exists.
 	Lock(ctx context.Context, tx storage.Tx, record process.Record, now time.Time) (exists bool, err error)
-	// Select applies the query parameters that only this service supports to the filter of a list of operations. The filter
-	// already contains the instance ID.
+	// Select adds the query parameters that only this service supports to the filter for a list of operations. The filter already
+	// contains the instance ID.
 	Select(query url.Values, filter *operations.Filter) error
 }
 
@@ -124,7 +124,7 @@ type API struct {
 	Options
 }
 
-// New returns an API with the dependencies.
+// New returns an API with the given dependencies.
 func New(options Options) *API { return &API{Options: options} }
 
 // Route is an endpoint of the operator API.
@@ -134,10 +134,10 @@ type Route struct {
 	Role string
 	// PerAddress limits the requests of each address, in addition to the limit for each client. Nil means no additional limit.
 	PerAddress *auth.Limiter
-	// Form reports whether the route also accepts forms.
+	// Form reports whether the route accepts forms in addition to JSON.
 	Form bool
 
-	// Query are the names of the query parameters.
+	// Query lists the names of the accepted query parameters.
 	Query []string
 
 	// serve handles the requests of the route. If the route has query parameters, list handles them instead.
@@ -145,8 +145,8 @@ type Route struct {
 	list  func(r *http.Request, query Query) (httpserver.Response, error)
 }
 
-// Find returns the route with a method and path of openapi.yaml. Other interfaces, such as the console, use it to require the same roles
-// and to accept the same parameters. Find panics if the route does not exist.
+// Find returns the route with the given method and path, as written in openapi.yaml. Other interfaces, such as the console, use
+// it to require the same roles and to accept the same parameters. Find panics if the route does not exist.
 func Find(routes []Route, method, path string) Route {
 	for _, route := range routes {
 		if route.Method == method && route.Path == path {
@@ -157,7 +157,7 @@ func Find(routes []Route, method, path string) Route {
 	panic("no route " + method + " " + path)
 }
 
-// NewHandler returns the handler of the routes. It responds 404 for other paths, and 405 for other methods of a path.
+// NewHandler returns a handler for the routes. It responds 404 for other paths, and 405 for other methods of a path.
 func (a *API) NewHandler(routes []Route) http.Handler {
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	router.NotFoundHandler = httpserver.Endpoint(httpserver.NotFound)
@@ -182,8 +182,8 @@ func (a *API) NewHandler(routes []Route) http.Handler {
 	)
 }
 
-// guarded returns the endpoint of the route, protected by a check of the role. The middleware of the audit log runs
-// before the check, because it records rejected requests.
+// guarded returns the endpoint of the route, protected by a check of the role. The audit log middleware runs before the check,
+// because it records rejected requests.
 func (a *API) guarded(route Route) http.Handler {
 	endpoint := withCode(route.serve)
 	if route.list != nil {
@@ -202,9 +202,9 @@ func (a *API) guarded(route Route) http.Handler {
 // MediaForm is the content type of forms.
 const MediaForm = "application/x-www-form-urlencoded"
 
-// requireJSON is a middleware that rejects a body whose content type is not application/json. This prevents cross-site requests: a page
-// of another origin can make a browser send a form without a CORS preflight, but not JSON. If form is set, forms are accepted too,
-// because the service itself rejects forms from other origins.
+// requireJSON is a middleware that rejects a body whose content type is not application/json. This prevents cross-site requests:
+// a page from another origin can make a browser send a form without a CORS preflight, but not JSON. If form is set, forms are
+// accepted too, because the service itself rejects forms from other origins.
 func requireJSON(form bool) func(next http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

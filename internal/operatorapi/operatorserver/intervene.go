@@ -39,12 +39,12 @@ const (
 	textSealed       = "The data of the operation cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS. Add the key, then retry."
 )
 
-// intervention is a request to cancel, retry or skip.
+// intervention is a request to cancel an operation, to retry it, or to skip its current step.
 type intervention struct {
 	operatorapi.Intervention
 
 	operationID string
-	// by is the name of the user.
+	// by is the name of the user who sent the request.
 	by string
 	// now is the time of the request. All rows that the intervention writes have this time.
 	now time.Time
@@ -57,8 +57,9 @@ func (i intervention) why() string { return "by " + i.by + ": " + i.Reason }
 // retry, this is the new operation. If it returns an error, the transaction is rolled back.
 type action func(ctx context.Context, tx storage.Tx, wanted intervention) (operationID string, err error)
 
-// intervene carries out the action in one transaction, and returns the resulting operation. The timeline and the audit log show the user
-// and the reason. Accepted and rejected requests are logged. done completes the log message, as in "operation canceled".
+// intervene carries out the action in one transaction, and returns the resulting operation. The timeline and the audit log show
+// the user and the reason. Accepted and rejected requests are logged. done completes the log message "operation …", as in
+// "operation canceled".
 func (a *API) intervene(ctx context.Context, operationID string, requested operatorapi.Intervention, name, done string, do action,
 ) (operatorapi.Operation, error) {
 	wanted := intervention{
@@ -101,8 +102,8 @@ func (a *API) intervene(ctx context.Context, operationID string, requested opera
 	return a.Operation(record), nil
 }
 
-// Intervene reads the request for an intervention, and passes it to do, which returns the resulting operation. It logs requests that it
-// cannot read. done completes the log message.
+// Intervene reads the request for an intervention, and passes it to do, which returns the resulting operation. It logs requests
+// that it cannot read. done completes the log message, as in intervene.
 func (a *API) Intervene(r *http.Request, done string,
 	do func(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error),
 ) (httpserver.Response, error) {
@@ -162,8 +163,8 @@ func (a *API) carryOut(ctx context.Context, name string, do action, wanted inter
 	return record, err
 }
 
-// recordIntervention writes the intervention to the audit log. The parameter former is the operation before the
-// intervention. The parameter record is the operation afterwards, which is a new operation after a retry.
+// recordIntervention writes the intervention to the audit log. former is the operation before the intervention. record is the
+// operation afterward, which is a new operation after a retry.
 func (a *API) recordIntervention(ctx context.Context, tx storage.Tx, name string, wanted intervention, former, record process.Record) error {
 	instanceID, bindingID := a.Subjects.IDs(former)
 	entry := auditlog.Entry{

@@ -34,7 +34,7 @@ func (a *API) CancelOperation(r *http.Request) (httpserver.Response, error) {
 	return a.Intervene(r, DoneCancel, a.Cancel)
 }
 
-// Cancel cancels an operation, and returns the operation.
+// Cancel requests the cancellation of an operation, and returns the operation.
 func (a *API) Cancel(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error) {
 	return a.intervene(ctx, operationID, wanted, auditlog.ActionCancel, DoneCancel, a.cancel)
 }

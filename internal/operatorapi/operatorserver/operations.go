@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// pollInterval is the value of Retry-After for an unfinished operation.
+	// pollInterval is the Retry-After value for unfinished operations.
 	pollInterval = time.Second
 
 	textPending = "Queued behind the earlier operations of this %s, if any."
@@ -75,7 +75,7 @@ func (a *API) OperationList(ctx context.Context, query Query) (operatorapi.Opera
 	return list, err
 }
 
-// filter returns the filter of a list of operations.
+// filter converts the query of a list of operations to a filter for the store.
 func (a *API) filter(query Query) (operations.Filter, error) {
 	filter := operations.Filter{
 		InstanceID: query.Get("instance_id"),
@@ -115,7 +115,7 @@ func (a *API) filter(query Query) (operations.Filter, error) {
 	return filter, err
 }
 
-// OperationStates returns the states of operations.
+// OperationStates returns all states that an operation can have.
 func OperationStates() []string {
 	return []string{
 		string(process.Pending), string(process.InProgress), string(process.Canceling),
@@ -208,8 +208,8 @@ func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Oper
 	return shown, nil
 }
 
-// Operation converts an operation without its timeline. It does not decrypt the data of the operation, so it
-// succeeds even if the key is lost.
+// Operation converts a stored operation, without its timeline, to its form in the API. It does not decrypt the data of the
+// operation, so it succeeds even if the key is lost.
 func (a *API) Operation(record process.Record) operatorapi.Operation {
 	instanceID, bindingID := a.Subjects.IDs(record)
 	shown := operatorapi.Operation{
@@ -276,8 +276,8 @@ func attempt(record process.Record, timeline []process.Entry) int {
 	return count
 }
 
-// why returns the reason why the operation waits: the message of the last attempt or, for a pending operation, that it is queued. It
-// returns an empty string if the operation is not waiting.
+// why says why the operation waits: the message of the last attempt or, for a pending operation, that it is queued. It returns an
+// empty string if the operation is not waiting.
 func (a *API) why(record process.Record, timeline []process.Entry) string {
 	if record.State == process.Pending {
 		return fmt.Sprintf(textPending, a.Subjects.Noun())
@@ -324,7 +324,7 @@ func (a *API) GetConfiguration(*http.Request) (httpserver.Response, error) {
 	return httpserver.OK(shown), nil
 }
 
-// system returns the status of the upstream system with the component, or a zero System if there is none.
+// system returns the status of the upstream system with the given component name, or a zero System if there is none.
 func (a *API) system(component string) operatorapi.System {
 	for _, called := range a.Systems {
 		if status := called.Status(); status.Component == component {
@@ -335,7 +335,7 @@ func (a *API) system(component string) operatorapi.System {
 	return operatorapi.System{}
 }
 
-// systemOf converts the status of an upstream system.
+// systemOf converts the status of an upstream system to its form in the API.
 func systemOf(status upstream.Status) operatorapi.System {
 	return operatorapi.System{
 		Name: status.System, State: string(status.State), CallsInFlight: status.InFlight, CallsLimit: status.Calls,

@@ -21,7 +21,7 @@ const (
 	maxPageSize     = 100
 )
 
-// Query is the parsed query of a request for a list: the filters and the requested page.
+// Query is the parsed query string of a list request: the filters and the requested page.
 type Query struct {
 	url.Values
 
@@ -41,8 +41,8 @@ type Page struct {
 	Offset int
 	// Total requests the total number of entries on all pages.
 	Total bool
-	// Before, BeforeID and BeforeKey are the sort key in the cursor. They are zero if no cursor is used. BeforeKey is used only in lists with a
-	// choice of orders.
+	// Before, BeforeID and BeforeKey are the sort key in the cursor. They are zero if no cursor is used. BeforeKey is used only in
+	// lists with several sort orders.
 	Before              time.Time
 	BeforeID, BeforeKey string
 }
@@ -126,8 +126,8 @@ func readPage(values url.Values) (Page, error) {
 	return found, nil
 }
 
-// sameSort rejects the cursor of a list with a different order, because its position is meaningless in this list. A cursor without an
-// order belongs to a list in the default order, newest first.
+// sameSort rejects the cursor of a list with a different sort order, because its position is meaningless in this list. A cursor
+// without a sort order belongs to a list in the default order, newest first.
 func sameSort(of, wanted string) error {
 	const newest = "newest"
 
@@ -162,7 +162,8 @@ func boolean(values url.Values, name string) (bool, error) {
 	return given, nil
 }
 
-// period returns the parameters since, which is inclusive, and until, which is exclusive. They are zero if they are absent.
+// period returns the since parameter, which is inclusive, and the until parameter, which is exclusive. They are zero if they are
+// absent.
 func period(values url.Values) (since, until time.Time, err error) {
 	if since, err = moment(values, "since"); err == nil {
 		until, err = moment(values, "until")
@@ -186,8 +187,8 @@ func moment(values url.Values, name string) (time.Time, error) {
 }
 
 // ReadList reads one page of a list from a store. The limit in the filter must be the page size plus one: the additional entry
-// shows that another page exists. The function place returns the sort key of an entry, which becomes the cursor of the next page.
-// The function count is called only if the total is requested; it may be nil for lists without a total.
+// shows that another page exists. place returns the sort key of an entry, which becomes the cursor of the next page. count is
+// called only if the total is requested; it may be nil for lists without a total.
 func ReadList[Filter, Entry, Shown any](ctx context.Context, page Page, filter Filter,
 	read func(context.Context, Filter) ([]Entry, error), count func(context.Context, Filter) (int, error),
 	show func(Entry) Shown, place func(Shown) (time.Time, string),

@@ -32,7 +32,7 @@ func (s StateRules) Of(newest process.Record) operatorapi.RuntimeState {
 	return ""
 }
 
-// Find returns the rule of a state. The error names the valid states.
+// Find returns the rule for the given state. If there is none, the error names the valid states.
 func (s StateRules) Find(state operatorapi.RuntimeState) (StateRule, error) {
 	known := make([]string, 0, len(s))
 

@@ -35,8 +35,8 @@ func Time(moment time.Time) string {
 	return moment.UTC().Format("2006-01-02 15:04:05Z")
 }
 
-// Progress returns a percentage and the remaining time as a range, such as "40 %, 3m00s to 9m00s left". A percentage of 0 and a latest
-// time that is not positive are unknown, and left out.
+// Progress returns a percentage and the remaining time as a range, such as "40 %, 3m00s to 9m00s left". It omits the percentage
+// if it is 0, and the range if latest is not positive, because these values mean unknown.
 func Progress(percent int, likely, latest time.Duration) string {
 	var parts []string
 

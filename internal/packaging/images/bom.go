@@ -24,7 +24,7 @@ import (
 // bomType is the media type of SBOMs.
 const bomType types.MediaType = "application/spdx+json"
 
-// bom returns the SBOM of an image, as an artifact that refers to the image.
+// bom returns the SBOM of an image, as an artifact whose subject is the image.
 func (o order) bom(described image, architecture string, made v1.Image) (v1.Image, error) {
 	subject, err := partial.Descriptor(made)
 	if err != nil {
@@ -50,7 +50,8 @@ func (o order) bom(described image, architecture string, made v1.Image) (v1.Imag
 	return referring, nil
 }
 
-// document returns an SPDX document with the modules of the programs, which the Go linker has recorded in them.
+// document returns an SPDX document that lists the Go modules of the programs in an image. The Go linker has recorded the modules
+// in the programs.
 func (o order) document(described image, architecture string, digest v1.Hash) ([]byte, error) {
 	modules := map[string]string{}
 
@@ -107,7 +108,7 @@ func (o order) document(described image, architecture string, digest v1.Hash) ([
 	return content.Bytes(), nil
 }
 
-// relation returns a relationship of two elements of a document.
+// relation returns a relationship between two elements of a document.
 func relation(from common.ElementID, kind string, to common.ElementID) *spdx.Relationship {
 	return &spdx.Relationship{
 		RefA: common.MakeDocElementID("", string(from)), RefB: common.MakeDocElementID("", string(to)), Relationship: kind,

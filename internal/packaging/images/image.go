@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// user is a user without a name and without rights.
+	// user is the user ID and the group ID with which programs run. It has no name and no rights.
 	user = 65532
 	// programsFolder is the folder of the programs in images.
 	programsFolder = "usr/local/bin"
@@ -31,7 +31,7 @@ const (
 type image struct {
 	name     string
 	programs []string
-	// folder belongs to the user and is the working directory. It may be empty.
+	// folder is the working directory, which belongs to user. Empty means no working directory.
 	folder string
 	env    []string
 	ports  []string
@@ -51,14 +51,13 @@ func images() []image {
 	}
 }
 
-// architectures returns the architectures of images.
 func architectures() []string { return []string{"amd64", "arm64"} }
 
-// write replaces the layout in the folder. The layout has an index of the images for the architectures, tagged with the version, and an SBOM for each
-// of these images.
+// write replaces the OCI layout in folder. The new layout contains an index of the images for all architectures, tagged with the
+// version, and an SBOM for each of these images.
 func (o order) write(described image, folder string) error {
 	if err := os.RemoveAll(folder); err != nil {
-		return fmt.Errorf("removing the former layout: %w", err)
+		return fmt.Errorf("removing the previous layout: %w", err)
 	}
 
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
@@ -201,11 +200,11 @@ func (o order) files(described image, architecture string) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// checkPlatform checks that a program is for Linux on the architecture, and that it needs no C library.
+// checkPlatform checks that a program was built for Linux and the given architecture, and that it needs no C library.
 func checkPlatform(file, architecture string) error {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("reading how a program was built: %w", err)
+		return fmt.Errorf("reading the build settings of a program: %w", err)
 	}
 
 	wanted := map[string]string{"GOOS": "linux", "GOARCH": architecture, "CGO_ENABLED": "0"}

@@ -1,5 +1,5 @@
-// Command images writes the container images of a release as OCI image layouts, without Docker: for amd64 and arm64, each with an SBOM. The
-// content and settings of the images are those of the Dockerfiles.
+// Command images writes the container images of a release as OCI image layouts, without Docker: for amd64 and arm64, each with an
+// SBOM. The images have the same content and settings as those that the Dockerfiles describe.
 package main
 
 import (
@@ -21,7 +21,8 @@ func main() {
 
 // order describes what run writes.
 type order struct {
-	// programs is the folder with the folders linux_amd64 and linux_arm64, which contain the programs. out is the folder of the layouts.
+	// programs is the folder with the folders linux_amd64 and linux_arm64, which contain the programs. The layouts are written to
+	// the folder out.
 	programs, out string
 	version       string
 	// created is the time of all files, so that the same programs result in the same digests.
@@ -34,7 +35,7 @@ func run(arguments []string, epoch string) error {
 
 	flags := flag.NewFlagSet("images", flag.ContinueOnError)
 	flags.StringVar(&wanted.programs, "programs", "", "`folder` with the folders linux_amd64 and linux_arm64, which contain the programs")
-	flags.StringVar(&wanted.out, "out", "", "`folder` of the layouts")
+	flags.StringVar(&wanted.out, "out", "", "`folder` to which the layouts are written")
 	flags.StringVar(&wanted.version, "version", "", "version and tag of the images, such as 1.2.3")
 
 	if err := flags.Parse(arguments); err != nil {

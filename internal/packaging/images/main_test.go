@@ -23,8 +23,9 @@ import (
 
 const version = "1.2.3"
 
-// programs returns a folder with programs for both architectures. For the architecture of this machine, they are this command, so that they have
-// modules and run; for the other one, they are empty programs, because it takes long to build more for it.
+// programs returns a folder with programs for both architectures. For the architecture of this machine, they are copies of this
+// command, so that they contain modules and can run. For the other one, they are minimal programs, because building more would
+// take long.
 func programs(t *testing.T) string {
 	t.Helper()
 
@@ -204,7 +205,7 @@ func unpack(t *testing.T, image v1.Image) (folder string, files []string) {
 	}
 }
 
-// TestLayouts reads the layouts back. Images have both architectures, an SBOM each, and a user without rights.
+// TestLayouts reads the layouts back. The images have both architectures, one SBOM each, and a user without rights.
 func TestLayouts(t *testing.T) {
 	t.Parallel()
 
@@ -284,7 +285,7 @@ func hostArchitecture(t *testing.T) string {
 	return strings.TrimSpace(string(native))
 }
 
-// modulesOf returns the names in an SBOM.
+// modulesOf returns the names of the modules in an SBOM.
 func modulesOf(t *testing.T, bom v1.Image) []string {
 	t.Helper()
 

@@ -1,5 +1,5 @@
 // Package atomicfile replaces files atomically: a reader sees either the old content or the new content, even if the writing
-// process dies. The sandbox and the gardens write their state this way, and ebctl its configuration.
+// process dies. The sandbox and the gardens use it for their state, and ebctl uses it for its configuration.
 package atomicfile
 
 import (

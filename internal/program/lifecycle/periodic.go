@@ -40,7 +40,7 @@ func (p Periodic) run(ctx context.Context) error {
 	}
 }
 
-// Pause waits for the duration. It returns the context's error if the context ends first.
+// Pause waits for the given duration. If the context ends first, it returns the context's error.
 func Pause(ctx context.Context, clock clock.Clock, pause time.Duration) error {
 	timer := clock.NewTimer(pause)
 	defer timer.Stop()

@@ -88,7 +88,7 @@ func clientIdentity(contents [][]byte) (identity, error) {
 	return identity{certificate: &certificate}, nil
 }
 
-// authorities parses a file of CA certificates in PEM form.
+// authorities parses a file of CA certificates in PEM format.
 func authorities(contents [][]byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(contents[0]) {
@@ -98,7 +98,8 @@ func authorities(contents [][]byte) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// watchIdentity adds a certificate to the watcher and sets the metric of its expiry. use is the value of the metric's label.
+// watchIdentity adds a certificate to the watcher and sets the metric of the certificate's expiry. use is the value of the
+// metric's use label.
 func watchIdentity(watcher *Watcher, value *Value[identity], use string) {
 	Watch(watcher, value, func(used identity) {
 		watcher.expiry.WithLabelValues(use).Set(float64(used.certificate.Leaf.NotAfter.Unix()))
@@ -125,7 +126,7 @@ type Transport struct {
 	inner atomic.Pointer[http.Transport]
 }
 
-// Transport returns a transport with files that the watcher reloads. use is the name of the called system in errors, metrics and
+// Transport returns a transport whose files the watcher reloads. use is the name of the called system in errors, metrics and
 // logs.
 func (c ClientTLS) Transport(watcher *Watcher, use string) (*Transport, error) {
 	if (c.CertFile == "") != (c.KeyFile == "") {
@@ -168,7 +169,8 @@ func (c ClientTLS) Transport(watcher *Watcher, use string) (*Transport, error) {
 	return transport, nil
 }
 
-// trust replaces the CAs. Two replacements never overlap: Watch calls trust once, and after that only the goroutine of the watcher does.
+// trust replaces the CAs. Two replacements never overlap: Watch calls trust once, and after that only the watcher's goroutine
+// calls it.
 func (t *Transport) trust(roots *x509.CertPool) {
 	next := t.inner.Load().Clone()
 	next.TLSClientConfig.RootCAs = roots

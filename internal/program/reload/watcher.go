@@ -63,7 +63,7 @@ func Watch[T any](watcher *Watcher, value *Value[T], use func(T)) {
 	})
 }
 
-// Part returns the background work of the watcher.
+// Part returns the lifecycle.Part that checks all values at the interval Every.
 func (w *Watcher) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "files", Every: Every, Work: w.checkAll, Clock: w.clock, Log: w.log}.Part()
 }

@@ -42,7 +42,7 @@ type Replica struct {
 	Log  logrus.FieldLogger
 	// HTTP holds the request metrics of the API. The service passes HTTP to its handler.
 	HTTP *httpserver.Metrics
-	// Tracing is nil if tracing is off. Then its methods Start and Sampled must not be called; the others do nothing.
+	// Tracing is nil if tracing is off. In that case, do not call its methods Start and Sampled; its other methods do nothing.
 	Tracing *tracing.Tracing
 
 	config Config
@@ -108,9 +108,9 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 	return replica, nil
 }
 
-// AuditParts returns the background work on the audit log: its hash chain, the delivery to the configured collector, and the retention of
-// entries and operations with the configured archive. service is the name of the service, and removal contains its rules for operations.
-// busy becomes auditlog.ChainOptions.Busy and may be nil.
+// AuditParts returns the parts that work on the audit log: its hash chain, the delivery to the configured collector, and the
+// retention of entries and operations with the configured archive. service is the name of the service, and removal contains its
+// rules for the removal of operations. busy becomes auditlog.ChainOptions.Busy and may be nil.
 func (r *Replica) AuditParts(service string, entries *auditlog.Store, removal operations.Removal, busy func() bool) ([]lifecycle.Part, error) {
 	collector, err := delivery.New(r.config.AuditDelivery, service, r.Access.Files)
 	if err != nil {

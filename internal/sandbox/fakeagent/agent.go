@@ -13,7 +13,7 @@ import (
 // Connector simulates the Connector service. The agent reports the errors of these calls in the CompassConnection.
 type Connector interface {
 	// Connect exchanges a one-time token at the URL of the service. The agent never repeats a successful exchange. It repeats a
-	// failed one only if the CompassConnection has been deleted, or another agent has been started, since.
+	// failed one only after the CompassConnection has been deleted or another agent has been started.
 	Connect(ctx context.Context, url, token string) error
 	// Synchronize calls Director on behalf of a connected agent. The agent repeats the call until it succeeds.
 	Synchronize(ctx context.Context) error

@@ -33,7 +33,7 @@ var (
 	errSpent       = errors.New("spent")
 )
 
-// connector accepts each token once. While an error is set, the matching call fails with this error.
+// connector accepts each token only once. While an error is set, the matching call fails with this error.
 type connector struct {
 	mutex          sync.Mutex
 	spent          []string
@@ -206,7 +206,7 @@ func (f fixture) reconnect(token string) {
 	f.disconnect()
 }
 
-// before makes the cluster call do just before it handles the nth request with the verb and the resource. If err is not nil,
+// before makes the cluster call do just before it handles the nth request with the given verb and resource. If err is not nil,
 // the request fails with it.
 func (f fixture) before(nth int, verb, resource string, do func(), err error) {
 	f.cluster.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {

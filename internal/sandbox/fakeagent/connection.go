@@ -50,7 +50,7 @@ func (a *Agent) connection(ctx context.Context) (*unstructured.Unstructured, err
 	return found, failure.While(err, "reading the connection")
 }
 
-// stateOf returns the reported state, or an empty string without a connection or before the first report.
+// stateOf returns the reported state. It is empty if connection is nil or has no status yet.
 func stateOf(connection *unstructured.Unstructured) string {
 	if connection == nil {
 		return ""
@@ -61,7 +61,7 @@ func stateOf(connection *unstructured.Unstructured) string {
 	return state
 }
 
-// connecting returns the status to report after an attempt to connect.
+// connecting returns the status to report after an attempt to connect. problem is nil if the attempt succeeded.
 func connecting(problem error) map[string]any {
 	return status(connected, connectionFailed, "connectionStatus", problem)
 }
@@ -109,7 +109,6 @@ func (a *Agent) report(ctx context.Context, connection *unstructured.Unstructure
 	return nil
 }
 
-// definitionResource returns the resource of CustomResourceDefinitions.
 func definitionResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// The credentials of the simulated system.
+// Credentials that the simulated service accepts.
 const (
 	ClientID = "avs-client"
 	User     = "avs-user"
 	Password = "avs-password"
 )
 
-// Paths of the simulated system.
+// Paths that the simulated service serves.
 const (
 	API   = "/api/v2/evaluationmetadata"
 	Token = "/oauth2/token" //nolint:gosec // no credential
 )
 
-// Config returns the configuration of a client of the simulated system at the address. Tags are turned off.
+// Config returns a client configuration for the simulated service at the given address. Its clients set no tags.
 func Config(address string) avs.Config {
 	config := avs.DefaultConfig()
 	config.API, config.TokenURL = address+API, address+Token
@@ -44,7 +44,7 @@ type evaluation struct {
 
 	ID     int64         `json:"id"`
 	Status avs.Lifecycle `json:"status"`
-	// Threshold is a string in requests and a number here.
+	// Threshold is a number in responses, but a string in requests.
 	Threshold int64 `json:"threshold"`
 	// child is true until the evaluation is removed from its parent.
 	child bool
@@ -55,8 +55,8 @@ type AvS struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// evaluations contains the evaluations by ID, without their parents: the simulator accepts any ID of a parent. The lock of the Base
-	// guards evaluations and last.
+	// evaluations contains the evaluations by ID. Parents are not stored, because the simulator accepts any parent ID. The lock in
+	// Base guards evaluations and last.
 	evaluations map[int64]*evaluation
 	last        int64
 }
@@ -86,7 +86,7 @@ func New() *AvS {
 // ServeHTTP implements http.Handler.
 func (a *AvS) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
 
-// Evaluations returns copies of the definitions, including the tags, by ID.
+// Evaluations returns copies of the definitions, including their tags, keyed by evaluation ID.
 func (a *AvS) Evaluations() map[string]avs.Definition {
 	found := map[string]avs.Definition{}
 
@@ -101,7 +101,7 @@ func (a *AvS) Evaluations() map[string]avs.Definition {
 	return found
 }
 
-// Lifecycles returns the states of the evaluations by ID.
+// Lifecycles returns the states of the evaluations, keyed by evaluation ID.
 func (a *AvS) Lifecycles() map[string]avs.Lifecycle {
 	found := map[string]avs.Lifecycle{}
 
@@ -175,7 +175,7 @@ func number(r *http.Request, name string) int64 {
 	return id
 }
 
-// remove deletes an evaluation, unless it belongs to a parent.
+// remove deletes an evaluation. It rejects the request if the evaluation belongs to a parent.
 func (a *AvS) remove(w http.ResponseWriter, _ *http.Request, found *evaluation) {
 	if found.child {
 		problem(w, http.StatusBadRequest, "the evaluation belongs to a compound evaluation")

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeavs"
 )
 
-// TestContract checks the responses on which the client relies. It does not use the client.
+// TestContract checks, without the client, the responses on which the client relies.
 func TestContract(t *testing.T) {
 	server := httptest.NewServer(fakeavs.New())
 	t.Cleanup(server.Close)

@@ -12,13 +12,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// ID and Secret are the credentials of the client.
+// ID and Secret are the client credentials that the simulated service accepts.
 const (
 	ID     = "broker"
 	Secret = "cis-secret"
 )
 
-// event is an event in its wire format.
+// event is an event in the JSON format of CIS.
 type event struct {
 	CreationTime int64  `json:"creationTime"`
 	EntityID     string `json:"entityId"`
@@ -30,7 +30,7 @@ type CIS struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// events are in the order in which they were added. The lock of the Base guards them.
+	// events are in the order in which they were added. The lock in Base guards them.
 	events []event
 }
 
@@ -44,7 +44,7 @@ func New() *CIS {
 	c.mux.Handle("GET /events/v1/events/central", c.Protected("listEvents", c.list))
 	c.mux.Handle("GET /public/rest/v2/events", c.Protected("listEvents1", c.listVersion1))
 
-	// Users of the sandbox delete subaccounts with this path, which is not part of the API of CIS.
+	// Sandbox users call this path to report the deletion of a subaccount. It is not part of the CIS API.
 	c.mux.HandleFunc("POST /deletions/{subaccount}", func(w http.ResponseWriter, r *http.Request) {
 		c.Delete(r.PathValue("subaccount"), time.Now())
 		w.WriteHeader(http.StatusNoContent)
@@ -53,7 +53,7 @@ func New() *CIS {
 	return c
 }
 
-// Config returns the configuration of a client of the CIS at the address.
+// Config returns a client configuration for the CIS at the given address.
 func Config(address string) cis.Config {
 	config := cis.DefaultConfig()
 	config.URL, config.AuthURL, config.ClientID, config.ClientSecret = address, address, ID, Secret
@@ -64,10 +64,10 @@ func Config(address string) cis.Config {
 // ServeHTTP implements http.Handler.
 func (c *CIS) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.mux.ServeHTTP(w, r) }
 
-// Delete adds an event about the deletion of the subaccount.
+// Delete adds an event that reports the deletion of a subaccount.
 func (c *CIS) Delete(subaccount string, at time.Time) { c.Add("Subaccount_Deletion", subaccount, at) }
 
-// Add adds an event of the type.
+// Add adds an event of the given type about an entity, such as a subaccount.
 func (c *CIS) Add(eventType, entity string, at time.Time) {
 	c.Locked(func() {
 		c.events = append(c.events, event{CreationTime: at.UnixMilli(), EntityID: entity, EventType: eventType})
@@ -87,7 +87,7 @@ func (c *CIS) Holds() []string {
 	return lines
 }
 
-// listVersion1 returns a page of the deletions of subaccounts in the form of version 1.0.
+// listVersion1 serves a page of subaccount deletions in the format of API version 1.0.
 func (c *CIS) listVersion1(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	size, err := strconv.Atoi(query.Get("resultsPerPage"))
@@ -114,7 +114,7 @@ func (c *CIS) listVersion1(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// list returns a page of the events of a type, sorted by time.
+// list serves a page of events, sorted by creation time. The request can select one event type.
 func (c *CIS) list(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	size, err := strconv.Atoi(query.Get("pageSize"))

@@ -14,16 +14,16 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// The credentials of the simulated system.
+// Credentials that the simulated hook accepts.
 const (
 	User     = "cleanup-user"
 	Password = "cleanup-password"
 )
 
-// Path is the path of the hook.
+// Path is the path at which the simulator serves the hook.
 const Path = "/cleanup"
 
-// Config returns the configuration of a client of the simulated hook at the address.
+// Config returns a client configuration for the simulated hook at the given address.
 func Config(address string) cleanuphook.Config {
 	config := cleanuphook.DefaultConfig()
 	config.URL, config.User, config.Password = address+Path, User, Password
@@ -36,8 +36,8 @@ type Hook struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// questions contains the last question about each account. Questions about accounts that were reported as empty are removed. The lock
-	// of the Base guards them.
+	// questions contains the last question about each account. A question is removed when its account has been reported as empty.
+	// The lock in Base guards the map.
 	questions map[string]cleanuphook.Question
 }
 
@@ -52,7 +52,7 @@ func New() *Hook {
 // ServeHTTP implements http.Handler.
 func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// Questions returns the questions about accounts that are being emptied, by account.
+// Questions returns the questions about accounts that are being emptied, keyed by account name.
 func (h *Hook) Questions() map[string]cleanuphook.Question {
 	var found map[string]cleanuphook.Question
 

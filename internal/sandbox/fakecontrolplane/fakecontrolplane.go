@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// resources maps the part of the path before the namespace to the kind of the served resource.
+// resources returns the kinds of the served resources. The key is the path of the collection, without a namespace.
 func resources() map[string]string {
 	return map[string]string{
 		"/api/v1/configmaps": "ConfigMap", "/api/v1/secrets": "Secret", "/apis/operator.kyma-project.io/v1beta2/kymas": "Kyma",
@@ -27,8 +27,8 @@ type ControlPlane struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// objects are the objects by kind and NAMESPACE/NAME. held is the state in which all Kyma resources are kept, or empty. stuck
-	// prevents deleted Kyma resources from disappearing. The lock of the Base guards them.
+	// objects contains the objects by kind and then by NAMESPACE/NAME. held, if not empty, is the state in which all Kyma resources
+	// are kept. stuck prevents deleted Kyma resources from disappearing. The lock in Base guards all of these fields.
 	objects map[string]map[string]*unstructured.Unstructured
 	held    string
 	message string
@@ -61,8 +61,8 @@ func New() *ControlPlane {
 // ServeHTTP implements http.Handler.
 func (c *ControlPlane) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.mux.ServeHTTP(w, r) }
 
-// Kubeconfig returns a kubeconfig for the control plane at the address. The kubeconfig has no credentials, because client-go sends none
-// without TLS. The control plane therefore does not authenticate its clients.
+// Kubeconfig returns a kubeconfig for the control plane at the given address. The kubeconfig has no credentials, because
+// client-go sends none without TLS. The control plane therefore does not authenticate its clients.
 func Kubeconfig(address string) []byte {
 	return fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: control-plane, clusters: [{name: control-plane, cluster: {server: %q}}],
 users: [{name: broker, user: {}}], contexts: [{name: control-plane, context: {cluster: control-plane, user: broker}}]}
@@ -75,7 +75,7 @@ func (c *ControlPlane) Hold(state, message string, stuck bool) {
 	c.Locked(func() { c.held, c.message, c.stuck = state, message, stuck })
 }
 
-// Put adds or replaces an object of a kind, such as ConfigMap. The object is in the JSON form of Kubernetes.
+// Put adds or replaces an object of the given kind, such as ConfigMap. object has the form of a decoded JSON manifest.
 func (c *ControlPlane) Put(kind string, object map[string]any) {
 	c.Locked(func() {
 		stored := &unstructured.Unstructured{Object: object}
@@ -144,7 +144,7 @@ func refuse(w http.ResponseWriter, status int, message string) {
 
 func key(r *http.Request) string { return r.PathValue("namespace") + "/" + r.PathValue("name") }
 
-// decode reads the body of a patch.
+// decode returns the body of a patch, or false if it is not a JSON object.
 func decode(r *http.Request) (map[string]any, bool) {
 	var body map[string]any
 
@@ -153,7 +153,8 @@ func decode(r *http.Request) (map[string]any, bool) {
 	return body, err == nil
 }
 
-// Transport returns a transport that sends all requests to the control plane at the address, as the transport of the broker does.
+// Transport returns a transport that sends all requests to the control plane at the given address, as the broker's transport
+// does.
 func Transport(address *url.URL) http.RoundTripper { return transport{address} }
 
 type transport struct{ address *url.URL }

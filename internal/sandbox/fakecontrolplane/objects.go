@@ -175,7 +175,7 @@ func merge(into, patch map[string]any) {
 	}
 }
 
-// remove deletes an object. Lifecycle Manager removes a Kyma resource later.
+// remove deletes an object. A Kyma resource is only marked as deleted; the simulated Lifecycle Manager removes it later.
 func (c *ControlPlane) remove(kind string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		found := c.objects[kind][key(r)]

@@ -17,8 +17,8 @@ import (
 //go:embed schema.graphql
 var schemaText string
 
-// Endpoint paths and defaults of Options. The credentials can be constants: the sandbox listens only on the loopback, and its
-// Director stores no real secrets.
+// Endpoint paths and defaults of Options. The credentials can be constants: the sandbox listens only on the loopback interface,
+// and its Director stores no real secrets.
 const (
 	GraphQLPath = "/graphql"
 	TokenPath   = "/oauth/token" //nolint:gosec // a path
@@ -174,8 +174,8 @@ func (d *Director) RevokeTokens() {
 }
 
 // serveToken issues an access token for client credentials (RFC 6749, section 4.4), which the client sends with HTTP basic
-// authentication. It grants the requested scope without checking it. A fault with Lost issues the token and then breaks the
-// connection; clients must be able to request a token again.
+// authentication. It grants the requested scope without checking it. If the fault for this call sets Lost, serveToken issues the
+// token and then breaks the connection; clients must be able to request a token again.
 func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
 	granted := request.PostFormValue("grant_type") // reads the whole body; otherwise net/http does not detect a disconnect
 

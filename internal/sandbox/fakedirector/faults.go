@@ -21,21 +21,21 @@ type Fault struct {
 	Operation string
 	// Code, if set, is the error_code of the response. The operation is not executed.
 	Code ErrorCode
-	// Status, if set, is the HTTP status of the response. The operation is not executed. RetryAfter is the value of its header
-	// Retry-After, in seconds.
+	// Status, if set, is the HTTP status of the response. The operation is not executed. RetryAfter is the value of its Retry-After
+	// header, in seconds.
 	Status, RetryAfter int
 	// Body, if set, is the body of the response. The operation is not executed.
 	Body string
 	// Unsent breaks the connection before the operation is executed; Lost breaks it afterwards.
 	Unsent, Lost bool
-	// Delay is the time by which the call is delayed, whether or not it then fails.
+	// Delay postpones the call, whether or not the call then fails.
 	Delay time.Duration
-	// Times is the number of calls that fail. 0 means one, a negative number means all.
+	// Times is the number of calls that fail. 0 means one; a negative number means all.
 	Times int
 }
 
-// Inject makes calls fail. Each call uses the first injected fault for its operation. A fault applies to the number of calls in
-// its field Times. Only System.Reset withdraws faults, and withdraws all of them.
+// Inject makes calls fail. Each call uses the first injected fault for its operation. A fault applies to as many calls as its
+// Times field says. System.Reset removes all faults; a single fault cannot be removed.
 func (d *Director) Inject(faults ...Fault) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -49,9 +49,9 @@ func (d *Director) Inject(faults ...Fault) {
 	}
 }
 
-// begin records a call. It returns the fault of the call, or the zero value if there is none, and the writer for the response. done
-// records the status of the response. begin consumes the fault, so a fault that is injected once affects only one of two concurrent
-// calls.
+// begin records a call. It returns the fault for the call, or the zero value if there is none, and the writer for the response.
+// done records the status of the response. begin consumes the fault, so a fault that is injected once affects only one of two
+// concurrent calls.
 func (d *Director) begin(operation string, w http.ResponseWriter, request *http.Request) (fault Fault, recorded http.ResponseWriter, done func()) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -69,7 +69,7 @@ func (d *Director) begin(operation string, w http.ResponseWriter, request *http.
 	return d.take(operation), response, done
 }
 
-// take returns the fault of a call and counts it. The caller must hold the mutex.
+// take returns the fault for a call, and decrements its Times. The caller must hold the mutex.
 func (d *Director) take(operation string) Fault {
 	for i := range d.faults {
 		fault := &d.faults[i]
@@ -154,7 +154,7 @@ type refusal struct {
 	text string
 }
 
-// refuse returns an error with a Director code.
+// refuse returns an error with a Director code and a formatted message.
 func refuse(code ErrorCode, format string, args ...any) error {
 	return &refusal{code: code, text: fmt.Sprintf(format, args...)}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// keptCalls is the number of calls that the page shows.
+// keptCalls is the maximum number of calls that the page shows.
 const keptCalls = 50
 
-// System shows a Director on the page of the simulated systems. It implements simulator.System.
+// System presents a Director on the page that lists the simulated systems. It implements simulator.System.
 type System struct{ *Director }
 
 // Name implements simulator.System.
@@ -60,7 +60,7 @@ func (s System) Faults() []simulator.Fault {
 	return faults
 }
 
-// Inject implements simulator.System. Faults from the page have no error code of Director.
+// Inject implements simulator.System. Faults that are injected on the page have no Director error code.
 func (s System) Inject(faults ...simulator.Fault) {
 	for _, fault := range faults {
 		s.Director.Inject(Fault{

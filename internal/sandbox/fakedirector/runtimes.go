@@ -82,7 +82,8 @@ func (d *Director) change(operation string, runtime *Runtime, input map[string]a
 	return nil
 }
 
-// find returns the tenant's runtime with the ID, or nil. Runtimes of other tenants are not visible, even with the correct ID.
+// find returns the tenant's runtime with the given ID, or nil. Runtimes of other tenants are not visible, even with the correct
+// ID.
 func (d *Director) find(tenant, id string) *Runtime {
 	for _, runtime := range d.runtimes {
 		if runtime.Tenant == tenant && runtime.ID == id {
@@ -153,7 +154,7 @@ func (d *Director) set(runtime *Runtime, input map[string]any) error {
 	labels, _ := input["labels"].(map[string]any)
 
 	if !regexp.MustCompile(namePattern).MatchString(name) {
-		return refuse(InvalidData, "name=cannot be %q: up to 36 of a-z, 0-9, - and ., not a digit first", name)
+		return refuse(InvalidData, "name=%q is invalid: use up to 36 of the characters a-z, 0-9, - and ., and do not start with a digit", name)
 	}
 
 	if utf8.RuneCountInString(description) > longestDescription {
@@ -162,7 +163,7 @@ func (d *Director) set(runtime *Runtime, input map[string]any) error {
 
 	for key := range labels {
 		if !regexp.MustCompile(labelPattern).MatchString(key) {
-			return refuse(InvalidData, "labels=key %q has other characters than letters, digits and underscores", key)
+			return refuse(InvalidData, "labels=key %q contains characters other than letters, digits and underscores", key)
 		}
 	}
 
@@ -177,7 +178,7 @@ func (d *Director) set(runtime *Runtime, input map[string]any) error {
 	return nil
 }
 
-// runtimeValue returns a runtime in the form of the schema, or nil for a nil runtime.
+// runtimeValue returns a runtime as a value of the Runtime type in the schema, or nil if runtime is nil.
 func runtimeValue(runtime *Runtime) map[string]any {
 	if runtime == nil {
 		return nil
@@ -204,8 +205,8 @@ func (d *Director) store() error {
 	return atomicfile.Write(d.options.File, text)
 }
 
-// restore reads the runtimes from the file. A damaged file is an error, because a Director that started without its registrations
-// would overwrite the file at the next change.
+// restore reads the runtimes from Options.File, if it is set and the file exists. A damaged file is an error, because a Director
+// that started without its registrations would overwrite the file at the next change.
 func (d *Director) restore() error {
 	if d.options.File == "" {
 		return nil
@@ -226,7 +227,7 @@ func (d *Director) restore() error {
 // oneTimeLifetime is the validity of a one-time token.
 const oneTimeLifetime = time.Hour
 
-// OneTimeToken lets an agent connect once.
+// OneTimeToken is a token with which an agent can connect once.
 type OneTimeToken struct {
 	Token     string    `json:"token"`
 	ExpiresAt time.Time `json:"expiresAt"`

@@ -24,7 +24,7 @@ type EDP struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// tenants contains the metadata of the data tenants, by NAME/ENVIRONMENT. The lock of the Base guards it.
+	// tenants contains the metadata of each data tenant, keyed by NAME/ENVIRONMENT. The lock in Base guards it.
 	tenants map[string]map[string]string
 }
 
@@ -53,7 +53,7 @@ func New() *EDP {
 // ServeHTTP implements http.Handler.
 func (e *EDP) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.mux.ServeHTTP(w, r) }
 
-// Tenants returns a copy of the data tenants with their metadata, by NAME/ENVIRONMENT.
+// Tenants returns a copy of the metadata of all data tenants, keyed by NAME/ENVIRONMENT.
 func (e *EDP) Tenants() map[string]map[string]string {
 	found := map[string]map[string]string{}
 
@@ -108,7 +108,7 @@ func (e *EDP) createTenant(w http.ResponseWriter, r *http.Request) {
 	simulator.WriteJSON(w, http.StatusCreated, map[string]string{"name": tenant.Name, "environment": tenant.Environment})
 }
 
-// deleteTenant rejects a data tenant that still has metadata.
+// deleteTenant deletes a data tenant. It rejects the request if the data tenant still has metadata.
 func (e *EDP) deleteTenant(w http.ResponseWriter, r *http.Request) {
 	metadata, exists := e.tenants[key(r)]
 

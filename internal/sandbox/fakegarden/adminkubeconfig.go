@@ -30,10 +30,10 @@ const (
 	maxValidity     = 24 * time.Hour
 )
 
-// issueAdminKubeconfig sets the status of a request for an admin kubeconfig of a Shoot. As in Gardener, each request gets a new
-// client certificate from the client authority of the runtime. It fails if the runtime has no address yet or if the gardenlet has
-// not published the authorities. Errors and the order of the checks are those of Gardener: for example, it rejects a validity
-// that is too short before it looks for the Shoot.
+// issueAdminKubeconfig sets the status of a request for a Shoot's admin kubeconfig. As in Gardener, each request gets a new
+// client certificate from the runtime's client CA. It fails if the runtime has no address yet or if the gardenlet has not
+// published the CA certificates. The errors and the order of the checks are the same as in Gardener: for example, it rejects a
+// validity that is too short before it looks for the Shoot.
 func issueAdminKubeconfig(
 	ctx context.Context, objects client.Reader, key client.ObjectKey, user string, request *authenticationv1alpha1.AdminKubeconfigRequest,
 ) error {
@@ -82,8 +82,8 @@ func issueAdminKubeconfig(
 }
 
 // notForAPIServer reports whether an advertised address is not an address of the runtime's API server. Gardener also advertises
-// other addresses, such as the issuer of ServiceAccount tokens, which must not be in a kubeconfig. The listed names are all of
-// Gardener's names for addresses of an API server; the simulated gardenlet advertises only an external address.
+// other addresses, such as the issuer of ServiceAccount tokens, which must not be in a kubeconfig. The listed names are all that
+// Gardener uses for API server addresses; the simulated gardenlet advertises only an external address.
 func notForAPIServer(address gardencorev1beta1.ShootAdvertisedAddress) bool {
 	return !slices.Contains([]string{
 		v1beta1constants.AdvertisedAddressExternal, v1beta1constants.AdvertisedAddressInternal,
@@ -112,8 +112,8 @@ func adminKubeconfig(
 	return content, nil
 }
 
-// invalidRequest returns a 422 for a field. Like Gardener, it names the Shoot only in errors about the Shoot, not in errors about
-// the request.
+// invalidRequest returns a 422 error about one field. Like Gardener, it names the Shoot only in errors about the Shoot, not in
+// errors about the request.
 func invalidRequest(name string, problem *field.Error) error {
 	kind := schema.GroupKind{Group: authenticationv1alpha1.SchemeGroupVersion.Group, Kind: "AdminKubeconfigRequest"}
 	return apierrors.NewInvalid(kind, name, field.ErrorList{problem})

@@ -55,7 +55,7 @@ func admit(ctx context.Context, objects client.Reader, old, object client.Object
 }
 
 // confirmed rejects a deletion unless the Shoot has the annotation that confirms it, which protects clusters from accidental
-// deletion. Gardener does this in the plugin DeletionConfirmation. The annotation must be stored before the deletion, because a
+// deletion. Gardener does this in its DeletionConfirmation plugin. The annotation must be stored before the deletion, because a
 // delete request cannot set annotations.
 func confirmed(shoot *gardencorev1beta1.Shoot) error {
 	if yes, err := strconv.ParseBool(shoot.Annotations[v1beta1constants.ConfirmationDeletion]); err == nil && yes {
@@ -86,8 +86,8 @@ func deleted(shoot *gardencorev1beta1.Shoot) error {
 		gardencorev1beta1.GardenerName))
 }
 
-// forbidden returns a 403 for a Shoot, as Gardener's admission plugins do. The Provisioner shows the message to users so that
-// they can correct their request.
+// forbidden returns a 403 error about a Shoot, as Gardener's admission plugins do. The Provisioner shows the message to users so
+// that they can correct their request.
 func forbidden(shoot *gardencorev1beta1.Shoot, err error) error {
 	return apierrors.NewForbidden(gardencorev1beta1.Resource("shoots"), shoot.Name, err)
 }
@@ -111,5 +111,5 @@ func (p *problems) add(invalid bool, problem *field.Error) {
 	}
 }
 
-// join adds the errors of a validation function of apimachinery.
+// join adds errors from a validation function of apimachinery.
 func (p *problems) join(more field.ErrorList) { *p = append(*p, more...) }

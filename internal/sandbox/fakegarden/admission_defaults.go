@@ -62,7 +62,7 @@ func (a admission) complete(ctx context.Context, old, shoot *gardencorev1beta1.S
 }
 
 // reconcileAgain increments the generation if an annotation of the Shoot requests a retry or a reconciliation, and removes the
-// annotation. A retry applies only after a failed operation, a reconciliation in all other cases. The gardenlet starts an
+// annotation. A retry applies only after a failed operation; a reconciliation applies in all other cases. The gardenlet starts an
 // operation for each new generation. An annotation that does not apply is kept and has no effect.
 func reconcileAgain(shoot *gardencorev1beta1.Shoot) {
 	last := shoot.Status.LastOperation
@@ -79,7 +79,8 @@ func reconcileAgain(shoot *gardencorev1beta1.Shoot) {
 	}
 }
 
-// cloudProfile returns the profile that the Shoot refers to, or nil if it refers to none. Validation rejects such a Shoot later.
+// cloudProfile returns the profile that the Shoot refers to, or nil if it refers to none. In that case, validate rejects the
+// Shoot later.
 func (a admission) cloudProfile(ctx context.Context, shoot *gardencorev1beta1.Shoot) (*gardencorev1beta1.CloudProfileSpec, error) {
 	if shoot.Spec.CloudProfile == nil {
 		return nil, nil
@@ -121,8 +122,8 @@ func completeImage(
 	return field.Invalid(path, image.Name, "image is not supported")
 }
 
-// workerNamed returns the worker pool with the name, or an empty pool if the Shoot has none. Pools are compared by name because a
-// change can reorder them.
+// workerNamed returns the worker pool with the given name, or an empty pool if the Shoot has no such pool. Pools are compared by
+// name because a change can reorder them.
 func workerNamed(shoot *gardencorev1beta1.Shoot, name string) gardencorev1beta1.Worker {
 	for _, worker := range shoot.Spec.Provider.Workers {
 		if worker.Name == name {

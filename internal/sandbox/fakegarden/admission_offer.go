@@ -9,8 +9,8 @@ import (
 )
 
 // validateOffer finds values that the cloud profile does not offer. It checks only changed values: a Shoot can keep a value after
-// the profile has dropped it. Gardener does this in the plugin ShootValidator. The order of the checks is the order of the
-// problems in Gardener's message.
+// the profile has dropped it. Gardener does this in its ShootValidator plugin. The checks are in the order in which Gardener's
+// message lists the problems.
 func validateOffer(found *problems, profile *gardencorev1beta1.CloudProfileSpec, old, shoot *gardencorev1beta1.Shoot) {
 	path, region := field.NewPath("spec"), gardencorev1beta1.Region{}
 	regions := names(profile.Regions, func(region gardencorev1beta1.Region) string { return region.Name })

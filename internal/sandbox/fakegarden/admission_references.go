@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxNames limits the combined length of the names of a project and a Shoot, in characters. Gardener derives longer names from
-// them, for example those of namespaces and virtual machines.
+// maxNames is the maximum combined length of a project's and a Shoot's name, in characters. Gardener derives longer names from
+// them, for example the names of namespaces and virtual machines.
 const maxNames = 21
 
 // allow rejects a Shoot that refers to missing objects, or that requests something that its project or provider does not offer.
@@ -59,7 +59,7 @@ func (a admission) allow(ctx context.Context, old, shoot *gardencorev1beta1.Shoo
 }
 
 // findReferences returns an error for the first missing object that the Shoot refers to. As in Gardener, the order of the checks
-// is fixed, and only one missing object is reported. Gardener does this in the plugin ResourceReferenceManager.
+// is fixed, and only one missing object is reported. Gardener does this in its ResourceReferenceManager plugin.
 func (a admission) findReferences(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	spec := &shoot.Spec
 	find := func(name *string, into client.Object) error {
@@ -96,7 +96,7 @@ func (a admission) findReferences(ctx context.Context, shoot *gardencorev1beta1.
 }
 
 // findExtensions returns an error for each extension of the Shoot that has no registered controller. The provider and the network
-// are extensions too. Gardener does this in the plugin ExtensionValidator. A Shoot without worker pools needs neither provider
+// are extensions too. Gardener does this in its ExtensionValidator plugin. A Shoot without worker pools needs neither provider
 // nor network.
 func (a admission) findExtensions(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	registrations := &gardencorev1beta1.ControllerRegistrationList{}
@@ -145,7 +145,7 @@ func (a admission) project(ctx context.Context, namespace string) (*gardencorev1
 }
 
 // validateTolerations rejects tolerations that the project does not list. Tolerations let a Shoot run on tainted seeds, so a
-// project needs permission to use them. Gardener does this in the plugin ShootTolerationRestriction.
+// project needs permission to use them. Gardener does this in its ShootTolerationRestriction plugin.
 func validateTolerations(found *problems, project *gardencorev1beta1.Project, shoot *gardencorev1beta1.Shoot) {
 	var allowed []string
 	if project.Spec.Tolerations != nil {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validate returns the problems that it finds in a Shoot and its change without reading other objects. Gardener does this in the
-// strategy of its API server, before the validating plugins run. A Shoot with such problems is therefore rejected before allow is
+// validate returns the problems in a Shoot or its change that can be found without reading other objects. Gardener does this in
+// its API server's strategy, before the validating plugins run. A Shoot with such problems is therefore rejected before allow is
 // called.
 func validate(old, shoot *gardencorev1beta1.Shoot) field.ErrorList {
 	var found problems

@@ -20,11 +20,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/runtimes"
 )
 
-// DefaultProject is the name of the project if Options.Project is empty. It is short, because the combined length of the
-// project's and the Shoot's name is limited to maxNames.
+// DefaultProject is the name of the project if Options.Project is empty. It is short, because the project's and the Shoot's name
+// together may have at most maxNames characters.
 const DefaultProject = "local"
 
-// user is the user who sends all requests, and therefore the creator of Shoots and the subject of admin kubeconfigs.
+// user is the name of the user who sends all requests. Shoots name it as their creator, and admin kubeconfigs as their subject.
 const user = "garden"
 
 // Options configures a garden.
@@ -110,7 +110,7 @@ func (m *Memory) Client() client.WithWatch { return m.client }
 // so only a test may serve it.
 func (m *Memory) Handler() http.Handler { return m.server }
 
-// Config returns a configuration for clients in the same process, for services that need more than a client.
+// Config returns a configuration with which services in this process can create their own clients.
 func (m *Memory) Config() *rest.Config { return m.server.Config() }
 
 // Counted returns another client of the garden, with counts of its calls. Calls of the gardenlet and of other clients are not

@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/kubeapi"
 )
 
-// NewScheme returns a scheme with the kinds of both gardens (those of Gardener and some of Kubernetes) and Gardener's defaults.
-// Each caller gets a new scheme, because clients add kinds to it.
+// NewScheme returns a scheme with the kinds that both gardens serve (Gardener's and some of Kubernetes'), and Gardener's
+// defaults. Each caller gets a new scheme, because clients add kinds to it.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, gardencorev1beta1.AddToScheme, gardencorev1.AddToScheme,

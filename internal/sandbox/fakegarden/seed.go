@@ -21,11 +21,11 @@ const Domain = "runtimes.test"
 //go:embed seed.yaml
 var seedTemplate string
 
-// providers returns the provider types in the seed. Each has a cloud profile with regions, machine types and versions, and a
-// CredentialsBinding with the same name.
+// providers returns the provider types in seed.yaml. Each has a cloud profile with regions, machine types and versions, and a
+// CredentialsBinding named after the type.
 func providers() []string { return []string{"aws", "azure", "gcp", "openstack"} }
 
-// seedValues returns the values of the seed for a garden with one project.
+// seedValues returns the template values for seed.yaml, for a garden with one project.
 func seedValues(project string) map[string]any {
 	return map[string]any{
 		"Project": project, "Namespace": gardenlet.Namespace(project), "Providers": providers(),

@@ -1,6 +1,6 @@
-// Package fakegraphql helps simulated servers to speak GraphQL. It validates requests against a schema and selects the requested
-// fields of values that are maps. The servers resolve the fields themselves, without generated code. To simulate another part of
-// GraphQL, such as introspection, extend Schema.
+// Package fakegraphql helps simulated servers to implement GraphQL. It validates requests against a schema and selects the
+// requested fields from values that are maps. The servers resolve the fields themselves, without generated code. To simulate
+// another part of GraphQL, such as introspection, extend Schema.
 package fakegraphql
 
 import (

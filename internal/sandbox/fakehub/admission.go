@@ -15,9 +15,9 @@ import (
 // maxName is the maximum length of the name of a Bundle or BundleDeployment.
 const maxName = 63
 
-// admit checks the rules of the CustomResourceDefinitions that users break most easily: the length of the name, the provisioner classes,
-// the requirement that a source has exactly the field of its type, and the immutability of the spec of a Bundle. It uses the messages of
-// the definitions.
+// admit checks the rules of the CustomResourceDefinitions that users break most easily: names have a limited length, provisioner
+// classes are DNS labels, a source sets exactly the field of its type, and a Bundle's spec does not change. The messages are
+// those in the definitions.
 func admit(_ context.Context, _ client.Reader, old, object client.Object) error {
 	var problems field.ErrorList
 

@@ -33,7 +33,7 @@ const (
 	version = "1.35.4"
 	// administratorsGroup is a group whose members have all permissions in a simulated runtime.
 	administratorsGroup = "gardener.cloud:system:admins"
-	// validity is the validity of the certificate of an administrator.
+	// validity is how long the administrator certificate is valid.
 	validity = 365 * 24 * time.Hour
 )
 
@@ -85,10 +85,10 @@ func (h *Hub) start(ctx context.Context, dir string) error {
 	return nil
 }
 
-// Config returns the connection of an administrator.
+// Config returns a client configuration with administrator permissions.
 func (h *Hub) Config() *rest.Config { return rest.CopyConfig(h.config) }
 
-// Kubeconfig returns the kubeconfig of an administrator.
+// Kubeconfig returns a kubeconfig with administrator permissions.
 func (h *Hub) Kubeconfig() ([]byte, error) {
 	content := clientcmdapi.NewConfig()
 	content.Clusters[technicalID] = &clientcmdapi.Cluster{Server: h.config.Host, CertificateAuthorityData: h.config.CAData}

@@ -96,7 +96,7 @@ func (h *hub) create(objects ...client.Object) {
 	}
 }
 
-// account creates a ServiceAccount with roles, and returns its token.
+// account creates a ServiceAccount, binds it to the given roles, and returns a token for it.
 func (h *hub) account(name string, roles ...string) string {
 	h.Helper()
 
@@ -252,7 +252,8 @@ func TestAccessToContent(t *testing.T) {
 	}
 }
 
-// TestPatches checks the kinds of patches: as on real API servers, custom resources have no strategic merge patches. The objects survive a restart.
+// TestPatches checks which kinds of patches are supported: as on real API servers, custom resources have no strategic merge
+// patches. It also checks that the objects survive a restart.
 func TestPatches(t *testing.T) {
 	t.Parallel()
 

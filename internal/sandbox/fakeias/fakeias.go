@@ -1,4 +1,4 @@
-// Package fakeias simulates the part of the administration API of Identity Authentication that removes service providers, for tests
+// Package fakeias simulates the part of Identity Authentication's administration API that removes service providers, for tests
 // and the sandbox.
 package fakeias
 
@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// The credentials of the simulated system.
+// Credentials that the simulated API accepts.
 const (
 	User   = "ias-user"
 	Secret = "ias-secret"
@@ -22,7 +22,7 @@ type IAS struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// providers are the service providers. The lock of the Base guards them.
+	// providers contains the service providers. added counts all that were ever added, for their IDs. The lock in Base guards both.
 	providers []ias.ServiceProvider
 	added     int
 }
@@ -41,7 +41,7 @@ func New() *IAS {
 // ServeHTTP implements http.Handler.
 func (i *IAS) ServeHTTP(w http.ResponseWriter, r *http.Request) { i.mux.ServeHTTP(w, r) }
 
-// Add adds a service provider as Kyma Environment Broker would have registered it for the instance.
+// Add adds a service provider for the given instance, as Kyma Environment Broker would have registered it.
 func (i *IAS) Add(instanceID string) {
 	i.Locked(func() {
 		i.added++
@@ -74,7 +74,7 @@ func (i *IAS) remove(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// authorized rejects wrong credentials.
+// authorized returns a handler that calls execute if the request has the right credentials.
 func authorized(execute http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); user != User || password != Secret {

@@ -15,13 +15,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// The credentials of the simulated system.
+// Credentials that the simulated service accepts.
 const (
 	User     = "notification-user"
 	Password = "notification-password"
 )
 
-// Config returns the configuration of a client of the simulated system at the address.
+// Config returns a client configuration for the simulated service at the given address.
 func Config(address string) notification.Config {
 	config := notification.DefaultConfig()
 	config.URL, config.User, config.Password = address, User, Password
@@ -31,7 +31,7 @@ func Config(address string) notification.Config {
 
 type event struct {
 	kind notification.Type
-	// tenants contains the tenants by instance.
+	// tenants contains the tenants by instance ID.
 	tenants map[string]notification.Tenant
 	// received contains the calls for the event, oldest first: create, the state (1, 2 or 3) of each tenant in an update, or cancel.
 	received []string
@@ -42,7 +42,7 @@ type Service struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// events are the events by ID. The lock of the Base guards them.
+	// events contains the events by ID. The lock in Base guards it.
 	events map[string]*event
 }
 
@@ -74,7 +74,7 @@ func (s *Service) Received() map[string][]string {
 	return found
 }
 
-// Tenants returns the tenants of an event by instance.
+// Tenants returns the type of an event, and its tenants by instance ID. Both are empty if there is no such event.
 func (s *Service) Tenants(id string) (kind notification.Type, tenants map[string]notification.Tenant) {
 	s.Locked(func() {
 		if found := s.events[id]; found != nil {
@@ -102,7 +102,8 @@ func (s *Service) Holds() []string {
 	return lines
 }
 
-// decoded rejects requests with wrong credentials and malformed events. It accepts requests without credentials.
+// decoded returns a handler that passes the event in the request body to execute. It rejects malformed events and wrong
+// credentials, but accepts requests without credentials.
 func (s *Service) decoded(execute func(w http.ResponseWriter, sent notification.Event)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if user, password, given := r.BasicAuth(); given && (user != User || password != Password) {

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakenotification"
 )
 
-// TestContract checks the responses on which the client relies. It does not use the client.
+// TestContract checks, without the client, the responses on which the client relies.
 func TestContract(t *testing.T) {
 	simulated := fakenotification.New()
 	server := httptest.NewServer(simulated)

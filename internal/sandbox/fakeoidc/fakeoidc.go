@@ -19,7 +19,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Issuer is a running issuer. Its fields may be changed while no request is in progress.
+// Issuer is a running OpenID Connect issuer. Its fields may be changed while no request is in progress.
 type Issuer struct {
 	*httptest.Server
 
@@ -29,9 +29,9 @@ type Issuer struct {
 	Redirect string
 	// Claims are the claims of the user, such as sub. A claim here replaces the issuer's claim with the same name.
 	Claims map[string]any
-	// TokenStatus is the status of all responses with tokens, unless it is 0.
+	// TokenStatus, if not 0, is the HTTP status of all token responses.
 	TokenStatus int
-	// TokenBody is the body of all responses with tokens, unless it is empty.
+	// TokenBody, if not empty, is the body of all token responses.
 	TokenBody string
 	// Deny makes the login fail, as if the user had refused it.
 	Deny bool
@@ -108,7 +108,7 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, i.Redirect+"?"+sent.Encode(), http.StatusFound)
 }
 
-// token exchanges a code, once, for an ID token.
+// token exchanges a code for an ID token. It accepts each code only once.
 func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	if i.TokenBody != "" || i.TokenStatus != 0 {
 		w.Header().Set("Content-Type", "application/json")
@@ -147,7 +147,7 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "id_token": token})
 }
 
-// Sign returns an ID token of the user for a login with the nonce.
+// Sign returns an ID token for the user, with the given nonce.
 func (i *Issuer) Sign(nonce string) (string, error) {
 	claims := map[string]any{
 		"iss": i.URL, "aud": i.ClientID, "nonce": nonce, "iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix(),

@@ -1,4 +1,4 @@
-// Package fakereconciler simulates the API of the Reconciler of Kyma, for tests and the sandbox.
+// Package fakereconciler simulates the API of Kyma's Reconciler, for tests and the sandbox.
 package fakereconciler
 
 import (
@@ -17,23 +17,24 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// MaxBody is the maximum size of a request, in bytes.
+// MaxBody is the maximum size of a request body, in bytes.
 const MaxBody = 100_000
 
 type registration struct {
 	cluster reconciler.Cluster
 	state   reconciler.State
-	// frozen is true if requests for the status do not advance it.
+	// frozen means that status requests do not advance the state.
 	frozen bool
 }
 
-// Reconciler is a simulated Reconciler. Each request for the status of a cluster is one step of its installation: reconcile_pending,
-// reconciling, ready; or of its removal: delete_pending, deleting, unknown. It calls no cluster. It is safe for concurrent use.
+// Reconciler is a simulated Reconciler. Each status request advances a cluster by one step: from reconcile_pending to reconciling
+// and ready, or during its removal from delete_pending to deleting and unknown. It calls no cluster. It is safe for concurrent
+// use.
 type Reconciler struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// registrations are the clusters by the IDs of their runtimes. The lock of the Base guards them.
+	// registrations contains the clusters by runtime ID. The lock in Base guards it.
 	registrations map[string]*registration
 	versions      int64
 	quick         bool
@@ -63,7 +64,7 @@ func (r *Reconciler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mux.ServeHTTP(w, request)
 }
 
-// Clusters returns the clusters by the IDs of their runtimes. They contain secrets.
+// Clusters returns the registered clusters by runtime ID. They contain secrets.
 func (r *Reconciler) Clusters() map[string]reconciler.Cluster {
 	found := map[string]reconciler.Cluster{}
 
@@ -76,7 +77,7 @@ func (r *Reconciler) Clusters() map[string]reconciler.Cluster {
 	return found
 }
 
-// States returns the states by the IDs of the runtimes.
+// States returns the states of the registered clusters by runtime ID.
 func (r *Reconciler) States() map[string]reconciler.State {
 	found := map[string]reconciler.State{}
 
@@ -89,7 +90,7 @@ func (r *Reconciler) States() map[string]reconciler.State {
 	return found
 }
 
-// Freeze sets the status of a cluster until the next request that changes the cluster.
+// Freeze sets the status of a cluster and keeps it until a request changes the cluster.
 func (r *Reconciler) Freeze(runtimeID string, status reconciler.Status, failures ...reconciler.Failure) {
 	r.Locked(func() {
 		if found := r.registrations[runtimeID]; found != nil {
@@ -123,8 +124,8 @@ func problem(w http.ResponseWriter, status int, text string) {
 	simulator.WriteJSON(w, status, map[string]string{"error": text})
 }
 
-// apply registers a cluster. It compares the cluster with the registered one, without the kubeconfig, and increments the versions of the
-// parts that differ.
+// apply registers a cluster. It compares the cluster with the registered one, without the kubeconfig, and assigns new versions to
+// the parts that differ.
 func (r *Reconciler) apply(w http.ResponseWriter, request *http.Request) {
 	if request.ContentLength > MaxBody {
 		problem(w, http.StatusRequestEntityTooLarge, "the request is too large")

@@ -12,7 +12,7 @@ import (
 
 const kubeconfig = `clusters: [{name: c, cluster: {server: https://api.example.com}}]`
 
-// TestContract checks the responses on which the client relies. It does not use the client.
+// TestContract checks, without the client, the responses on which the client relies.
 func TestContract(t *testing.T) {
 	server := httptest.NewServer(fakereconciler.New())
 	t.Cleanup(server.Close)

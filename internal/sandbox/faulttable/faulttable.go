@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Folder contains the pages, relative to the root of the repository.
+// Folder is the folder with the pages, relative to the root of the repository.
 const Folder = "docs/operator/integrations"
 
-// The columns of a table of faults, except the first one.
+// The columns of a fault table, except the first one.
 const (
 	// Shown quotes the texts that operators see in the timeline of the operation, in the events of the instance, or in the log.
 	Shown = "shown"
@@ -22,7 +22,7 @@ const (
 	Ends = "ends"
 )
 
-// Table is a table of a page.
+// Table is one fault table.
 type Table struct {
 	// Name is the page with the anchor of the section, such as avs.md#creation.
 	Name    string
@@ -36,7 +36,7 @@ type Row struct {
 	Cells []string
 }
 
-// Cell returns the cell of the column, or an empty string if the table has no such column.
+// Cell returns the cell of the row in the given column, or an empty string if the table has no such column.
 func (t Table) Cell(row Row, column string) string {
 	if at := slices.Index(t.Columns, column); at >= 0 && at < len(row.Cells) {
 		return row.Cells[at]
@@ -45,7 +45,7 @@ func (t Table) Cell(row Row, column string) string {
 	return ""
 }
 
-// Find returns the row of a sub-test, whose name is ROW or ROW/PART.
+// Find returns the row for a sub-test. The name of the sub-test is ROW or ROW/PART.
 func (t Table) Find(test string) (Row, bool) {
 	at := slices.IndexFunc(t.Rows, func(row Row) bool { return test == row.Name || strings.HasPrefix(test, row.Name+"/") })
 	if at < 0 {
@@ -55,7 +55,7 @@ func (t Table) Find(test string) (Row, bool) {
 	return t.Rows[at], true
 }
 
-// Read returns the tables of all pages below the root of the repository. A section has at most one table.
+// Read returns the tables of all pages in the repository at root, keyed by Table.Name. Each section may have only one table.
 func Read(root string) (map[string]Table, error) {
 	pages, err := filepath.Glob(filepath.Join(root, Folder, "*.md"))
 	if err != nil {
@@ -82,7 +82,7 @@ func Read(root string) (map[string]Table, error) {
 	return found, nil
 }
 
-// parse adds the tables of a page.
+// parse adds the tables of a page to found.
 func parse(page, content string, found map[string]Table) error {
 	var table Table
 
@@ -137,9 +137,10 @@ var (
 	status   = regexp.MustCompile(`^[45]\d\d\b`)
 )
 
-// Matches returns an error unless the text that a fault has shown is one of the texts that the cell quotes. In the cell, an ellipsis
-// matches any text, an HTTP status any status, and a duration any duration. An empty text matches only a cell that begins with "nothing".
-// If the part of the sub-test's name after the row is an HTTP status, a status in the text must be the same.
+// Matches returns an error unless text, which a fault has caused, is one of the texts that the cell quotes. In the cell, an
+// ellipsis matches any text, an HTTP status any status, and a duration any duration. An empty text matches only a cell that
+// begins with "nothing". If the part of the sub-test's name after the row is an HTTP status, a status in the text must be the
+// same.
 func Matches(cell, test, text string) error {
 	if text == "" && strings.HasPrefix(cell, "nothing") {
 		return nil
@@ -157,7 +158,7 @@ func Matches(cell, test, text string) error {
 	return fmt.Errorf("shown is %q, but the page says: %s", text, cell)
 }
 
-// Texts returns an expression for each text that the cell quotes.
+// Texts returns a regular expression for each text that the cell quotes.
 func Texts(cell string) []*regexp.Regexp {
 	var found []*regexp.Regexp
 
@@ -168,7 +169,8 @@ func Texts(cell string) []*regexp.Regexp {
 	return found
 }
 
-// general replaces the parts of a text that may differ from another text, a status or a duration, with a placeholder.
+// general replaces HTTP statuses and durations in a text with placeholders, because they may differ between the page and the
+// actual message.
 func general(text string) string {
 	return variable.ReplaceAllStringFunc(text, func(part string) string {
 		if strings.HasPrefix(part, "within ") {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Shows fails the test unless, according to the table, the fault of the row causes the text. test is ROW or ROW/PART. An empty text means
-// that the fault causes no text.
+// Shows fails the test unless the table says that the row's fault causes the given text. test is ROW or ROW/PART. An empty text
+// means that the fault causes no text.
 func Shows(tb testing.TB, table, test, text string) {
 	tb.Helper()
 

@@ -2,7 +2,7 @@ package freeport
 
 import "testing"
 
-// many is a number of ports for which a process must reserve more than two blocks.
+// many is so large that a process must reserve more than two blocks of ports.
 const many = 2*block + 1
 
 func TestDraw(t *testing.T) {

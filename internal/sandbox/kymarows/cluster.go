@@ -17,7 +17,7 @@ type Cluster struct {
 	Name, Provider, Region string
 	// Binding is the name of the SecretBinding, and of the CredentialsBinding that replaces it.
 	Binding string
-	// ProviderConfig is the column provider_specific_config.
+	// ProviderConfig is the content of the provider_specific_config column.
 	ProviderConfig map[string]any
 	MachineType    string
 	// WorkerCIDR is the address range of the machines. Nodes is the range in the Shoot, which may be larger.
@@ -26,14 +26,14 @@ type Cluster struct {
 	Minimum, Maximum  int32
 	Purpose           string
 	Administrators    []string
-	// OIDC and EUAccess set the identity provider and the access restriction. DNSSecret is the name of a Secret of the project; empty
-	// means that Gardener chooses the domain.
+	// OIDC and EUAccess say whether the cluster has an identity provider and the EU access restriction. DNSSecret is the name of a
+	// Secret in the project; if it is empty, Gardener chooses the domain.
 	OIDC, EUAccess bool
 	DNSSecret      string
 	CreatedAt      time.Time
 	// CreationID and ChangeID are the IDs of operations. If ChangeType is empty, there is no change.
 	CreationID, ChangeID, ChangeType, ChangeState string
-	// CreationState is the state of the creation.
+	// CreationState is the state of the creation operation.
 	CreationState string
 }
 
@@ -43,8 +43,8 @@ const DNSSecret = "former-route53"
 // Domain returns the domain of a cluster that has a DNSSecret.
 func (c Cluster) Domain() string { return c.Name + ".kyma.example.com" }
 
-// Example returns the cluster with the number, from 0. Providers alternate, as do optional fields. The same number always returns the
-// same cluster.
+// Example returns the example cluster with the given number, starting at 0. Providers and optional fields alternate. The same
+// number always returns the same cluster.
 func Example(number int) Cluster {
 	created := time.Date(2023, 3, 1, 8, 0, 0, 0, time.UTC).Add(time.Duration(number) * time.Hour)
 	found := Cluster{
@@ -76,7 +76,7 @@ func Example(number int) Cluster {
 	return found
 }
 
-// idOf returns the ID of an object that belongs to a numbered or named cluster.
+// idOf returns an ID that depends only on the kind of object and on the number or name of its cluster.
 func idOf(kind string, cluster any) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%s %v", kind, cluster)).String()
 }
@@ -118,7 +118,7 @@ func (c *Cluster) openstack() {
 	}
 }
 
-// Insert writes the rows of the cluster. Administrators and the kubeconfig are encrypted.
+// Insert inserts the cluster's rows. The administrators and the kubeconfig are encrypted.
 func (d Database) Insert(c Cluster) {
 	d.Helper()
 
@@ -195,7 +195,7 @@ func (c Cluster) diskType() string {
 	return map[string]string{"aws": "gp3", "azure": "StandardSSD_LRS", "gcp": "pd-balanced"}[c.Provider]
 }
 
-// column is the name of a column with its value.
+// column is a column of a row, with its value.
 type column struct {
 	name  string
 	value any

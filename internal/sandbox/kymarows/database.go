@@ -22,7 +22,8 @@ const Key secret.String = "a key of thirty-two bytes, truly"
 //go:embed provisioner.sql
 var provisionerSchema string
 
-// Database is the database of Kyma Provisioner or KEB. Each call closes its session, so that the program does not seem to be running.
+// Database is the database of Kyma Provisioner or KEB. All methods except Connect close their session before they return, so that
+// Kyma Provisioner or KEB does not seem to be running.
 type Database struct {
 	testing.TB
 
@@ -94,7 +95,8 @@ func (d Database) Dump() string {
 	return content
 }
 
-// Connect opens a session like a running program, until the test ends. It returns the user of the session.
+// Connect opens a session as a running program would, and keeps it open until the test ends. application is the application_name
+// of the session. Connect returns the user of the session.
 func (d Database) Connect(application string) (user string) {
 	d.Helper()
 
@@ -117,7 +119,8 @@ func (d Database) Connect(application string) (user string) {
 	return user
 }
 
-// Encrypt encrypts a text as Kyma Provisioner and KEB do: AES in CFB mode over its base64, with the IV in front, in base64.
+// Encrypt encrypts a text as Kyma Provisioner and KEB do: it encrypts the text's base64 form with AES in CFB mode, puts the IV in
+// front, and returns the whole in base64.
 func Encrypt(tb testing.TB, text string) string {
 	tb.Helper()
 

@@ -11,7 +11,7 @@ import (
 //go:embed keb.sql
 var kebSchema string
 
-// The IDs in the catalog of KEB, which this project's catalog also uses.
+// IDs in KEB's catalog, which this project's catalog also uses.
 const (
 	ServiceID      = "47c9dcbf-ff30-448e-ab36-d3bad66ba281"
 	PlanAWS        = "361c511f-f939-4621-b228-d0fb79a1fe15"
@@ -30,10 +30,10 @@ func KEB(tb testing.TB) Database {
 	return newDatabase(tb, kebSchema)
 }
 
-// Instance is an instance of KEB.
+// Instance is a service instance of KEB.
 type Instance struct {
 	ID string
-	// Cluster is the cluster of the instance in Kyma Provisioner.
+	// Cluster is the instance's cluster in Kyma Provisioner.
 	Cluster Cluster
 	PlanID  string
 	// Parameters are the parameters that the platform sent.
@@ -69,7 +69,7 @@ func ExampleInstance(cluster Cluster) Instance {
 	return found
 }
 
-// InsertInstance writes the rows of the instance.
+// InsertInstance inserts the instance's rows.
 func (d Database) InsertInstance(i Instance) {
 	d.Helper()
 
@@ -106,7 +106,8 @@ func (d Database) InsertInstance(i Instance) {
 	d.run(statements...)
 }
 
-// provisioningParameters returns the JSON of the parameters, with encrypted credentials, and null for fields that the platform did not send.
+// provisioningParameters returns the content of the provisioning_parameters columns: JSON with encrypted credentials, and with
+// null for fields that the platform did not send.
 func (d Database) provisioningParameters(i Instance) string {
 	d.Helper()
 
@@ -131,7 +132,8 @@ func (d Database) provisioningParameters(i Instance) string {
 	return string(encoded)
 }
 
-// operation returns the row of an operation that took half an hour. more contains additional fields of the column data.
+// operation returns the statement that inserts an operation that took half an hour. more contains additional fields for the data
+// column.
 func (i Instance) operation(id, kind, state, targetID, parameters string, began time.Time, more map[string]any) statement {
 	data := map[string]any{
 		"shoot_name": i.Cluster.Name, "shoot_domain": i.Cluster.Name + ".kyma.example.com", "sub_account_id": i.Cluster.SubAccount, "runtime_id": i.Cluster.ID,

@@ -13,7 +13,7 @@ import (
 // Manager is the field manager with which Kyma Provisioner applied Shoots.
 const Manager = "provisioner"
 
-// The annotations of Kyma Provisioner.
+// Annotations that Kyma Provisioner set on its Shoots.
 const (
 	annotationRuntime   = "kcp.provisioner.kyma-project.io/runtime-id"
 	annotationOperation = "kcp.provisioner.kyma-project.io/operation-id"
@@ -87,7 +87,7 @@ func (c Cluster) profile() string {
 	return map[string]string{"aws": "aws", "azure": "az", "gcp": "gcp", "openstack": "converged-cloud-cp"}[c.Provider]
 }
 
-// configs returns the provider's configurations in the form in which Kyma Provisioner built them.
+// configs returns the provider-specific configurations in the form in which Kyma Provisioner built them.
 func (c Cluster) configs() (infrastructure, controlPlane *runtime.RawExtension, err error) {
 	kind := func(kind string) map[string]any {
 		return map[string]any{"apiVersion": c.Provider + ".provider.extensions.gardener.cloud/v1alpha1", "kind": kind}

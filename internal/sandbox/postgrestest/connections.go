@@ -83,7 +83,7 @@ func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
 	return taken, nil
 }
 
-// waitUntilAlone waits until no other client is connected to the database postgres, in which takeAll opens its connections.
+// waitUntilAlone waits until no other client is connected to the postgres database, in which takeAll opens its connections.
 // PostgreSQL ends the process of a closed connection after a delay, and until then the process occupies a slot.
 func (s *Server) waitUntilAlone() (err error) {
 	admin, err := sql.Open("postgres", s.dsn)

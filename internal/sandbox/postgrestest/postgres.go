@@ -153,7 +153,7 @@ func (s *Server) DSN(name string) (string, error) {
 	return address.String(), nil
 }
 
-// emptyTemplate is PostgreSQL's own template.
+// emptyTemplate is PostgreSQL's default template, which makes an empty database.
 const emptyTemplate = "template1"
 
 // newDatabase creates a copy of a template with a random name, so that tests on a shared server do not interfere with each other. It drops

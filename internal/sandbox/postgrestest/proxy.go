@@ -43,8 +43,8 @@ func Through(tb testing.TB, config storage.Config) (storage.Config, *Proxy) {
 	return config, p
 }
 
-// NewProxy starts a proxy on the loopback that forwards to the server, given as host:port. When the test ends, the proxy closes
-// all its connections and stops.
+// NewProxy starts a proxy on the loopback interface that forwards to the server, given as host:port. When the test ends, the
+// proxy closes all its connections and stops.
 func NewProxy(tb testing.TB, server string) *Proxy {
 	tb.Helper()
 

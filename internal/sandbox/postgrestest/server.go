@@ -34,7 +34,7 @@ type Server struct {
 	attributes *syscall.SysProcAttr
 	// owner is the user ID of the owner of PostgreSQL's files, or -1 for the user of this process.
 	owner int
-	// inMemory is true if the data need not survive the machine.
+	// inMemory means that the data is in MemoryFolder, because it does not need to survive a crash of the machine.
 	inMemory bool
 	// running is the server process, or nil while the server is stopped.
 	running *exec.Cmd
@@ -77,7 +77,7 @@ func (s *Server) Copy(tb testing.TB, original string) storage.Config {
 	return newDatabase(tb, s.dsn, original)
 }
 
-// Config returns the configuration for a database of the server.
+// Config returns the configuration for connecting to the named database on the server.
 func (s *Server) Config(tb testing.TB, name string) storage.Config {
 	tb.Helper()
 
@@ -268,7 +268,7 @@ func (s *Server) Promote(ctx context.Context) error {
 }
 
 // Clone starts another server with a copy of the data, and removes it when the test ends. If the clone is promoted, both servers
-// are primaries, like after a failover that the former primary has not noticed.
+// are primaries, as after a failover that the old primary has not noticed.
 func (s *Server) Clone(tb testing.TB) *Server {
 	tb.Helper()
 

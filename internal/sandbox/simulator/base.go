@@ -15,7 +15,7 @@ import (
 const (
 	// keptCalls is the number of calls that a Base remembers.
 	keptCalls = 50
-	// maxBody is the maximum size of a request, in bytes.
+	// maxBody is the maximum size of a request body, in bytes.
 	maxBody = 1 << 20
 )
 
@@ -24,7 +24,7 @@ const (
 type Fault struct {
 	// Operation is the name of the operation to fail. If it is empty, every operation fails.
 	Operation string `json:"operation,omitempty"`
-	// Status is the HTTP status of the response. RetryAfter is the value of its header Retry-After, in seconds.
+	// Status is the HTTP status of the response. RetryAfter is the value of its Retry-After header, in seconds.
 	Status     int `json:"status,omitempty"`
 	RetryAfter int `json:"retryAfter,omitempty"`
 	// Body is the body of the response; its status is 200.
@@ -32,9 +32,9 @@ type Fault struct {
 	// Unsent breaks the connection before the call is executed; Lost breaks it afterwards.
 	Unsent bool `json:"unsent,omitempty"`
 	Lost   bool `json:"lost,omitempty"`
-	// Delay is the time by which the call is delayed, whether or not it then fails.
+	// Delay postpones the call, whether or not the call then fails.
 	Delay time.Duration `json:"delay,omitempty"`
-	// Times is the number of calls that fail. 0 means one, a negative number means all.
+	// Times is the number of calls that fail. 0 means one; a negative number means all.
 	Times int `json:"times,omitempty"`
 }
 
@@ -76,7 +76,7 @@ func (b *Base) Inject(faults ...Fault) {
 	}
 }
 
-// Reset withdraws all faults. It keeps the recorded calls.
+// Reset removes all faults. It keeps the recorded calls.
 func (b *Base) Reset() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -84,7 +84,7 @@ func (b *Base) Reset() {
 	b.faults = nil
 }
 
-// Faults returns the faults that are still in effect.
+// Faults returns the faults that still apply to calls.
 func (b *Base) Faults() []Fault {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -92,7 +92,7 @@ func (b *Base) Faults() []Fault {
 	return slices.Clone(b.faults)
 }
 
-// Calls returns the last calls, the oldest first.
+// Calls returns the latest calls, at most keptCalls, the oldest first.
 func (b *Base) Calls() []Call {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -100,7 +100,7 @@ func (b *Base) Calls() []Call {
 	return slices.Clone(b.calls)
 }
 
-// Operations returns the names of the operations of the last calls, without requests for tokens.
+// Operations returns the operation names of the latest calls, except requests for tokens.
 func (b *Base) Operations() []string {
 	var names []string
 
@@ -113,11 +113,11 @@ func (b *Base) Operations() []string {
 	return names
 }
 
-// Handle returns the handler of an operation. It records the call and applies its fault. execute runs under the lock of the Base,
-// so it may access the state of the system, but must not call the Base.
+// Handle returns the handler of an operation. It records the call and applies its fault. execute runs while the Base is locked,
+// so it may access the system's state, but must not call methods of the Base.
 func (b *Base) Handle(operation string, execute http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Body == nil { // the request does not come from a server
+		if r.Body == nil { // only if a test calls the handler without a server
 			r.Body = http.NoBody
 		}
 
@@ -165,7 +165,7 @@ func (b *Base) Handle(operation string, execute http.HandlerFunc) http.HandlerFu
 	}
 }
 
-// Locked calls read under the lock of the Base, which guards the state of the system.
+// Locked calls read while the Base is locked. The lock also guards the state of the system that embeds the Base.
 func (b *Base) Locked(read func()) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -173,7 +173,7 @@ func (b *Base) Locked(read func()) {
 	read()
 }
 
-// take returns the fault of a call and counts it.
+// take returns the fault for a call, and decrements its Times.
 func (b *Base) take(operation string) Fault {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()

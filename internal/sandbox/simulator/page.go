@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// System is a simulated system on the page.
+// System is a simulated system that the page shows.
 type System interface {
 	http.Handler
 	Name() string
@@ -18,14 +18,14 @@ type System interface {
 	Reset()
 }
 
-// maxFault is the maximum size of the body of a request for a fault, in bytes.
+// maxFault is the maximum size, in bytes, of the body of a request that injects a fault.
 const maxFault = 64 << 10
 
 // NewHandler serves each system below /NAME/ and these pages:
 //
 //   - GET /simulators: the objects, the last calls and the faults of all systems;
 //   - POST /simulators/NAME/faults: inject a Fault, as JSON;
-//   - DELETE /simulators/NAME/faults: withdraw all faults of the system.
+//   - DELETE /simulators/NAME/faults: remove all faults of the system.
 func NewHandler(systems ...System) http.Handler {
 	mux := http.NewServeMux()
 
@@ -61,14 +61,14 @@ func NewHandler(systems ...System) http.Handler {
 	return mux
 }
 
-// page returns the template of the page. It escapes all values.
+// page returns the HTML template of the page. The template escapes all values.
 func page() *template.Template {
 	return template.Must(template.New("simulators").Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Simulated systems</title>
 <style>body{font:14px sans-serif;margin:2em}td,th{padding:2px 12px 2px 0;text-align:left}</style></head><body>
 <h1>Simulated systems</h1>
 <p>Inject a fault: <code>curl -d '{"status": 503, "times": 3}' ADDRESS/simulators/NAME/faults</code>. Fields: operation, status, retryAfter
-(seconds), body, unsent, lost, delay (nanoseconds), times (-1: all calls). Withdraw all faults of a system: <code>curl -X DELETE</code>.</p>
+(seconds), body, unsent, lost, delay (nanoseconds), times (-1: all calls). Remove all faults of a system: <code>curl -X DELETE</code>.</p>
 {{range .}}<h2>{{.Name}}</h2>
 <h3>Objects</h3><ul>{{range .Holds}}<li>{{.}}</li>{{else}}<li>none</li>{{end}}</ul>
 <h3>Faults</h3><ul>{{range .Faults}}<li>{{or .Operation "every call"}}: {{if .Status}}status {{.Status}}{{else if .Unsent}}unsent{{else if .Lost}}response lost{{else if .Body}}unexpected body{{else}}delay {{.Delay}}{{end}}, {{.Times}} calls left</li>{{else}}<li>none</li>{{end}}</ul>

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// TokenOperation is the name of requests for tokens in faults and calls.
+// TokenOperation is the name that requests for tokens have in faults and calls.
 const TokenOperation = "token"
 
-// tokenLifetime is the lifetime of a token that responses contain, in seconds. Tokens do not actually expire, see ExpireTokens.
+// tokenLifetime is the lifetime that token responses contain, in seconds. Tokens do not actually expire; see ExpireTokens.
 const tokenLifetime = 3600
 
-// Tokens returns the handler of the token endpoint. Clients authenticate with Basic; check compares their credentials and the form.
+// Tokens returns the handler of the token endpoint. Clients authenticate with HTTP basic authentication; check reports whether
+// their credentials and the form are right.
 func (b *Base) Tokens(check func(user, password string, r *http.Request) bool) http.HandlerFunc {
 	return b.Handle(TokenOperation, func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
@@ -31,7 +32,7 @@ func (b *Base) Tokens(check func(user, password string, r *http.Request) bool) h
 	})
 }
 
-// ExpireTokens invalidates all tokens. Calls with such a token get 401.
+// ExpireTokens invalidates all tokens that have been issued. Calls with such a token get 401.
 func (b *Base) ExpireTokens() {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()

@@ -52,7 +52,7 @@ type Unexpected struct {
 // ErrNoData reports a GraphQL response that has neither data nor errors.
 var ErrNoData = errors.New("returned no data")
 
-// Error returns the text.
+// Error implements error.
 func (u *Unexpected) Error() string { return u.Text }
 
 // LogCause returns details for the log: the error of the decoder and an excerpt of the response. Users must not see them, because

@@ -19,7 +19,7 @@ var ErrRefused = errors.New("the address is neither public nor in an allowed net
 // Networks permits connections to the allowed networks in addition to public addresses. The zero value permits only public addresses.
 type Networks struct {
 	allowed []netip.Prefix
-	// private excludes public addresses.
+	// private reports whether public addresses are excluded.
 	private bool
 }
 
@@ -39,7 +39,7 @@ func Parse(texts []string) (Networks, error) {
 	return networks, nil
 }
 
-// Only returns networks that permit the allowed networks, but no public addresses.
+// Only returns Networks that permit the allowed networks, but no public addresses.
 func (n Networks) Only() Networks { return Networks{allowed: n.allowed, private: true} }
 
 // reserved returns the networks whose addresses are not public: private, shared, local, documentation, multicast and reserved

@@ -34,7 +34,7 @@ type Options struct {
 	Transport http.RoundTripper
 	// Timeout limits a call including the request for a token.
 	Timeout time.Duration
-	// Authorize adds credentials that do not expire. It is nil for clients with tokens.
+	// Authorize adds credentials that do not expire. It is nil for clients that use tokens.
 	Authorize func(request *http.Request)
 	// Grant is the request for tokens. It is nil for systems without tokens.
 	Grant *Grant
@@ -65,12 +65,12 @@ type Request struct {
 	// Body is encoded as JSON, unless it is nil. ContentType is its type, or empty for application/json.
 	Body        any
 	ContentType string
-	// Into receives the decoded JSON response. If it is nil, the response must be empty or valid JSON: anything else may be the
-	// page of a proxy, which does not prove that the system has executed the request.
+	// Into receives the decoded JSON response. If it is nil, the response must be empty or valid JSON: anything else may be a
+	// proxy's error page, which does not prove that the system has executed the request.
 	Into any
 }
 
-// StatusError is the cause of an error for a response with an unexpected status.
+// StatusError is the cause of an error about a response with an unexpected status.
 type StatusError struct {
 	Status int
 	// RetryAfter is the pause that the system requests, at most maxRetryAfter, or zero.
@@ -82,7 +82,7 @@ type StatusError struct {
 // Error implements error.
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
 
-// RetryAfter returns the pause that the system requested, or the value of otherwise if it requested none.
+// RetryAfter returns the pause that the system requested. If it requested no pause, RetryAfter returns otherwise.
 func RetryAfter(err error, otherwise time.Duration) time.Duration {
 	if status, is := errors.AsType[*StatusError](err); is && status.RetryAfter > 0 {
 		return status.RetryAfter
@@ -91,7 +91,7 @@ func RetryAfter(err error, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// unsent is the error of a request that has not reached the system.
+// unsent is the error for a request that has not reached the system.
 type unsent struct{ error }
 
 // Unwrap returns the classified error.
@@ -110,7 +110,7 @@ func NotExecuted(err error) bool {
 	return is && status.Status >= http.StatusMultipleChoices && status.Status != http.StatusBadGateway && status.Status != http.StatusGatewayTimeout
 }
 
-// Do sends the request. Its errors are of package failure:
+// Do sends the request. Its errors wrap a *failure.Error, whose kind is
 //
 //   - Transient if the system is unreachable, slow or overloaded (408, 429, 500 and above), returns no valid JSON, or rejects the
 //     credentials, which an operator can correct (401, 403);
@@ -166,7 +166,7 @@ type answer struct {
 	content []byte
 }
 
-// send sends the request once. Its errors are of package failure; a response is not an error, whatever its status.
+// send sends the request once. Its errors wrap a *failure.Error. A response is not an error, whatever its status.
 func (c *Client) send(ctx context.Context, request Request, token string) (answer, error) {
 	var body io.Reader
 
@@ -202,7 +202,8 @@ func (c *Client) send(ctx context.Context, request Request, token string) (answe
 	return c.exchange(sent)
 }
 
-// exchange sends the request and reads the response. A response of more than maxResponseBytes is an error, but no status is.
+// exchange sends the request and reads the response. It fails if the response is larger than maxResponseBytes, but not because of
+// the status.
 func (c *Client) exchange(request *http.Request) (answer, error) {
 	response, err := c.http.Do(request)
 	if err != nil {
@@ -257,7 +258,8 @@ func (c *Client) result(request Request, got answer) error {
 		WithReason(failure.ReasonHTTPStatus, c.options.Component)
 }
 
-// decodes stores a JSON response in the value, and reports whether that is possible. Without a value, it reports whether the response is empty or JSON.
+// decodes stores a JSON response in into, and reports whether that was possible. If into is nil, decodes reports whether the
+// response is empty or valid JSON.
 func decodes(content []byte, into any) bool {
 	if into == nil {
 		return len(bytes.TrimSpace(content)) == 0 || json.Valid(content)
@@ -268,7 +270,7 @@ func decodes(content []byte, into any) bool {
 
 // unanswered classifies the error of a request without a complete response. The system may have executed the request.
 func (c *Client) unanswered(ctx context.Context, err error) error {
-	if guarded, is := errors.AsType[*failure.Error](err); is { // the call limit or the circuit breaker
+	if guarded, is := errors.AsType[*failure.Error](err); is { // from the call limit or the circuit breaker
 		return unsent{guarded}
 	}
 

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// defaultLifetime is the lifetime of a token whose response has no expires_in. RFC 6749 leaves it to the server.
+// defaultLifetime is the assumed lifetime of a token whose response has no expires_in. RFC 6749 leaves it to the server.
 const defaultLifetime = 5 * time.Minute
 
 // Grant is the request for an OAuth 2.0 token (RFC 6749), with the credentials of the client in the header.
@@ -22,7 +22,7 @@ type Grant struct {
 	URL          string
 	ClientID     string
 	ClientSecret secret.String
-	// Type is client_credentials or password. Username and Password apply only to password.
+	// Type is client_credentials or password. Username and Password are used only with password.
 	Type     string
 	Username string
 	Password secret.String

@@ -8,11 +8,11 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 )
 
-// ProviderSpecificConfig is the GraphQL union of the provider types of package spec: spec.AWS, spec.Azure, spec.GCP or
-// spec.OpenStack, as values and not as pointers.
+// ProviderSpecificConfig is the Go type of the GraphQL union of providers. It holds a spec.AWS, spec.Azure, spec.GCP or
+// spec.OpenStack value, not a pointer.
 type ProviderSpecificConfig any
 
-// UnmarshalLabels reads the scalar Labels. It accepts only a JSON object, whose values may be of any type.
+// UnmarshalLabels reads a value of the Labels scalar. It accepts only a JSON object, whose values may be of any type.
 func UnmarshalLabels(value any) (map[string]any, error) {
 	object, ok := value.(map[string]any)
 	if !ok {

@@ -1,6 +1,6 @@
 // Package playground serves a page on which developers try the GraphQL API. The page is part of the binary and works without
-// internet access. Common GraphQL playgrounds load their scripts from a CDN. The page reads the schema by introspection, so a
-// change to the schema needs no change here.
+// internet access, unlike common GraphQL playgrounds, which load their scripts from a CDN. The page reads the schema by
+// introspection, so a change to the schema needs no change here.
 package playground
 
 import (

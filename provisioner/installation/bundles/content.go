@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// fileObjects contains the objects in the format plain+v0: one JSON object per line.
+	// fileObjects contains the objects in the plain+v0 format: one JSON object per line.
 	fileObjects = "manifests/objects.json"
 	// fileMasked lists the texts that the bundle provisioner must mask in conditions and events.
 	fileMasked = "metadata/masked.json"
-	// fileKey contains the key of the HMAC.
+	// fileKey contains the HMAC key.
 	fileKey = "metadata/key"
 
-	// contentVersion is part of the identity of all content. Change it together with the format of the archive.
+	// contentVersion is included in every content identity. Change it whenever the archive format changes.
 	contentVersion = "1"
-	// contentDigits is the number of bytes of the HMAC that a label contains.
+	// contentDigits is the number of HMAC bytes that a label contains.
 	contentDigits = 20
 )
 
@@ -42,7 +42,7 @@ type part struct {
 	name, namespace string
 	// where describes the part in messages to users.
 	where string
-	// content is the identity of the content.
+	// content identifies the content; see identity.
 	content string
 	// render returns the objects.
 	render func(ctx context.Context) ([]*unstructured.Unstructured, error)
@@ -52,7 +52,7 @@ type part struct {
 // mask replaces secret values in a text.
 func (p part) mask(text string) string { return secret.MaskIn(text, p.masked...) }
 
-// parts returns the content of a plan in the order of its installation.
+// parts returns the content of a plan in installation order.
 func (i *Installer) parts(ctx context.Context, plan installation.Plan, key []byte) ([]part, error) {
 	var (
 		parts    []part
@@ -96,7 +96,7 @@ func (i *Installer) parts(ctx context.Context, plan installation.Plan, key []byt
 	return slices.Insert(parts, 0, i.namespaces(defining, identity(key, inputs))), nil
 }
 
-// namespaces returns the part with the Namespaces of components.
+// namespaces returns the part that contains the components' Namespaces.
 func (i *Installer) namespaces(components []installation.Component, content string) part {
 	whole := part{namespace: components[0].Namespace, where: "the namespaces of the components", content: content}
 
@@ -140,7 +140,8 @@ func isNoNamespace(object *unstructured.Unstructured) bool {
 	return object.GetKind() != "Namespace" || object.GetAPIVersion() != "v1"
 }
 
-// identity returns the identity of content. Without the key, nobody can use it to test guesses of secret values.
+// identity returns an HMAC of the inputs that determine a part's content. Without the key, nobody can use the HMAC to test
+// guesses of secret values.
 func identity(key, inputs []byte) string {
 	hash := hmac.New(sha256.New, key)
 	_, _ = hash.Write([]byte(contentVersion + "\n"))
@@ -173,7 +174,6 @@ func (p part) pack(ctx context.Context, key []byte) ([]byte, error) {
 	return archive([]file{{fileObjects, lines.Bytes()}, {fileKey, key}, {fileMasked, masked}})
 }
 
-// file is a file of an archive.
 type file struct {
 	name    string
 	content []byte

@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// errDead is the error of a call of a replica that has crashed.
+// errDead is the error of every call by a crashed replica.
 var errDead = errors.New("the replica is dead")
 
 // mortal is a transport that crashes at its n-th write. If done is true, the write still takes effect.

@@ -22,7 +22,7 @@ import (
 const (
 	// callTimeout limits a call to the hub.
 	callTimeout = 15 * time.Second
-	// largestList bounds the response to a call, in bytes.
+	// largestList is the maximum size of a response, in bytes.
 	largestList = 64 << 20
 )
 
@@ -87,13 +87,13 @@ func connect(given *rest.Config, wrap func(http.RoundTripper) http.RoundTripper)
 	return connection{api, config}, nil
 }
 
-// Client returns a client with the current kubeconfig.
+// Client returns a client that uses the current kubeconfig.
 func (h *Hub) Client() client.Client { return h.connection().client }
 
-// Config returns the configuration of the current kubeconfig.
+// Config returns the client configuration from the current kubeconfig.
 func (h *Hub) Config() *rest.Config { return h.connection().config }
 
-// Probe makes a call that needs no permission beyond those of the Installer. The circuit breaker calls it to detect recovery.
+// Probe makes a call for which the Installer's permissions suffice. The circuit breaker calls it to detect recovery.
 func (h *Hub) Probe(ctx context.Context) error {
 	if err := h.Client().List(ctx, &v1alpha1.BundleDeploymentList{}, client.Limit(1)); err != nil {
 		return fmt.Errorf("listing BundleDeployments: %w", err)

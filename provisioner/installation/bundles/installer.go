@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// kubeconfigKey is the key of the kubeconfig in its Secret.
+// kubeconfigKey is the Secret key under which the kubeconfig is stored.
 const kubeconfigKey = "kubeconfig"
 
 // Direct is the Installer that works without a bundle provisioner. It remains in charge of each cluster on which it has installed
@@ -129,7 +129,7 @@ func (i *Installer) write(ctx context.Context, target installation.Target, relea
 	case present == nil:
 		err = i.Hub().Create(ctx, wanted)
 	case !present.DeletionTimestamp.IsZero():
-		return parts[index].where + ": its former installation is being removed", nil
+		return parts[index].where + ": its previous installation is being removed", nil
 	case sameSpec(present, wanted):
 		return "", nil
 	default:
@@ -147,7 +147,7 @@ func (i *Installer) write(ctx context.Context, target installation.Target, relea
 	return "", nil
 }
 
-// deployment returns the BundleDeployment of a part.
+// deployment returns the BundleDeployment for parts[index]. It depends on the BundleDeployment of the previous part.
 func (i *Installer) deployment(target installation.Target, release string, parts []part, index int) (*v1alpha1.BundleDeployment, error) {
 	part := parts[index]
 
@@ -204,8 +204,8 @@ func sameSpec(present, wanted *v1alpha1.BundleDeployment) bool {
 	return string(config) == string(wantedConfig) && equality.Semantic.DeepEqual(one, other)
 }
 
-// sendContent uploads content to the Bundles that wait for it. For each part that still waits, the returned map contains the reason. Its
-// keys are the names of the parts.
+// sendContent uploads content to the Bundles that wait for it. waiting maps the names of their parts to the reason why the
+// content has not been accepted yet, or to "" if it has been accepted.
 func (i *Installer) sendContent(ctx context.Context, parts []part, key []byte, runtimeID string, found *objects) (waiting map[string]string, err error) {
 	waiting = map[string]string{}
 
@@ -257,7 +257,7 @@ func (i *Installer) checkConflict(ctx context.Context, runtimeID, name string, r
 	}
 }
 
-// needsContent reports whether a Bundle may wait for its upload.
+// needsContent reports whether a Bundle may still be waiting for its upload.
 func needsContent(bundle *v1alpha1.Bundle) bool {
 	return bundle.DeletionTimestamp.IsZero() && slices.Contains([]v1alpha1.Phase{"", v1alpha1.PhasePending}, bundle.Status.Phase)
 }

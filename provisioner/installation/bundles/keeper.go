@@ -34,11 +34,11 @@ const (
 	page = 500
 )
 
-// Runtimes are the runtimes of this Provisioner. runtimes.Store implements it.
+// Runtimes reads the runtimes of this Provisioner. runtimes.Store implements it.
 type Runtimes interface {
 	Reader() storage.Tx
 	Get(ctx context.Context, tx storage.Tx, id string) (runtimes.Runtime, error)
-	// DeletedAmong returns the runtimes among the given ones that are recorded as deleted.
+	// DeletedAmong returns those of the given IDs whose runtimes are recorded as deleted.
 	DeletedAmong(ctx context.Context, ids []string) ([]string, error)
 }
 
@@ -51,7 +51,7 @@ type Keeper struct {
 	Log       logrus.FieldLogger
 }
 
-// Parts returns the background jobs.
+// Parts returns the lifecycle.Parts that call Renew and Sweep periodically.
 func (k Keeper) Parts() []lifecycle.Part {
 	return []lifecycle.Part{
 		lifecycle.Periodic{Name: "kubeconfig renewal for the bundle provisioner", Every: renewEvery, Work: k.Renew, Clock: k.Clock, Log: k.Log}.Part(),
@@ -122,7 +122,7 @@ func (k Keeper) Sweep(ctx context.Context) error {
 		}
 
 		for _, id := range deleted {
-			k.Log.WithField(logging.RuntimeID, id).Warn("removing objects of the bundle provisioner whose runtime is recorded as deleted")
+			k.Log.WithField(logging.RuntimeID, id).Warn("removing the bundle provisioner's objects of a runtime that is recorded as deleted")
 
 			_, err := k.Installer.Forget(ctx, id)
 			errs = append(errs, err)
@@ -132,7 +132,7 @@ func (k Keeper) Sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// each calls use with the metadata of each object of a kind that belongs to a runtime.
+// each calls use with the metadata of every object of the given kind that belongs to a runtime.
 func (k Keeper) each(ctx context.Context, kind string, use func(*metav1.PartialObjectMetadata)) error {
 	version := corev1.SchemeGroupVersion
 	options := []client.ListOption{client.HasLabels{LabelRuntime}, client.Limit(page)}

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// contentKey is the key, in the Secret with the kubeconfig, under which the HMAC key for content is stored.
+	// contentKey is the entry of the kubeconfig's Secret that contains the HMAC key for content.
 	contentKey = "content-key"
 	keyBytes   = 32
 )
@@ -28,8 +28,8 @@ type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }
 
-// provideKubeconfig ensures that the Secret of the runtime contains a kubeconfig that does not expire soon. It returns the HMAC key for
-// content, which the Secret also contains.
+// provideKubeconfig ensures that the runtime's Secret contains a kubeconfig that does not expire soon. It returns the HMAC key
+// for content, which the Secret also contains.
 func (i *Installer) provideKubeconfig(ctx context.Context, target installation.Target) (key []byte, err error) {
 	found := &corev1.Secret{}
 	name := client.ObjectKey{Namespace: i.Namespace, Name: secretName(target.RuntimeID)}
@@ -55,7 +55,7 @@ func (i *Installer) provideKubeconfig(ctx context.Context, target installation.T
 	return found.Data[contentKey], nil
 }
 
-// createKubeconfig creates the Secret of the runtime.
+// createKubeconfig creates the runtime's Secret with a new kubeconfig and a new HMAC key.
 func (i *Installer) createKubeconfig(ctx context.Context, target installation.Target) (key []byte, err error) {
 	key = make([]byte, keyBytes)
 	_, _ = rand.Read(key) // never fails
@@ -88,7 +88,7 @@ func (i *Installer) renew(ctx context.Context, found *corev1.Secret, shootName s
 	return explain(i.Hub().Update(ctx, found), "the kubeconfig of the runtime")
 }
 
-// fill puts a new kubeconfig into the Secret.
+// fill puts a new kubeconfig and its times into the Secret. It does not write the Secret to the hub.
 func (i *Installer) fill(ctx context.Context, into *corev1.Secret, shootName string) error {
 	kubeconfig, err := i.Kubeconfigs.AdminKubeconfig(ctx, shootName, i.Validity)
 	if err != nil {
@@ -147,7 +147,7 @@ func explain(err error, where string) error {
 		kind, text = failure.Permanent, "the cluster of the bundle provisioner rejects the BundleDeployment: an operator must update its "+
 			"CustomResourceDefinitions"
 	case apierrors.IsNotFound(err):
-		text = "the cluster of the bundle provisioner lacks the API core.rukpak.io or the namespace: an operator must install them"
+		text = "the cluster of the bundle provisioner lacks the core.rukpak.io API or the namespace: an operator must install them"
 	}
 
 	return failure.Wrap(kind, fmt.Errorf("calling the hub: %w", err), "%s: %s", where, text).

@@ -14,7 +14,7 @@ const (
 	LabelComponent = "provisioner.environment-broker.io/component"
 	// labelContent identifies the content of a Bundle.
 	labelContent = "provisioner.environment-broker.io/content"
-	// labelManagedBy and managedBy mark the objects of the Provisioner.
+	// labelManagedBy and managedBy mark the Provisioner's objects.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "environment-broker"
 	// annotationRelease contains the version of the release, as information for people.
@@ -28,15 +28,15 @@ const (
 )
 
 const (
-	// maxName is the maximum length of the name of a BundleDeployment.
+	// maxName is the maximum length of a BundleDeployment's name.
 	maxName = 63
-	// digits is the number of bytes of a digest in names.
+	// digits is the number of digest bytes that a name contains.
 	digits = 8
 	prefix = "rt-"
 )
 
-// deploymentName returns the name of the BundleDeployment of a component. The digest keeps names distinct when a long component name is
-// shortened.
+// deploymentName returns the name of a component's BundleDeployment. An empty component means the Namespaces of all components.
+// The digest keeps names distinct when a long component name is shortened.
 func deploymentName(runtimeID, component string) string {
 	name := prefix + digest(runtimeID+"/"+component) + "-" + component
 	if component == "" {
@@ -46,7 +46,7 @@ func deploymentName(runtimeID, component string) string {
 	return strings.TrimRight(name[:min(len(name), maxName)], "-")
 }
 
-// secretName returns the name of the Secret with the kubeconfig of a runtime.
+// secretName returns the name of the Secret with a runtime's kubeconfig.
 func secretName(runtimeID string) string { return prefix + digest(runtimeID) + "-kubeconfig" }
 
 func digest(text string) string {

@@ -83,8 +83,8 @@ func (i *Installer) finish(ctx context.Context, runtimeID string) (installation.
 	return installation.Progress{Done: true, Message: "nothing is installed"}, nil
 }
 
-// prune deletes the BundleDeployments of components that the plan omits. As after every upgrade, a CustomResourceDefinition stays while
-// other components have objects of its kind.
+// prune deletes the BundleDeployments of components that the plan omits. A CustomResourceDefinition stays as long as other
+// components have objects of its kind.
 func (i *Installer) prune(ctx context.Context, runtimeID string, plan installation.Plan, parts []part, found *objects) (installation.Progress, error) {
 	wanted := map[string]bool{}
 	for _, part := range parts {
@@ -138,8 +138,8 @@ func (i *Installer) remove(ctx context.Context, deployments []*v1alpha1.BundleDe
 	return waiting, nil
 }
 
-// removeOne changes the spec of a BundleDeployment and deletes it. waiting describes the progress of the deletion. Without an error it is
-// never "", even for the first call; remove relies on this.
+// removeOne changes the spec of a BundleDeployment and deletes it. waiting describes the progress of the deletion. If there is no
+// error, waiting is never empty, not even in the first call; remove relies on this.
 func (i *Installer) removeOne(ctx context.Context, deployment *v1alpha1.BundleDeployment,
 	change func(*v1alpha1.BundleDeploymentSpec),
 ) (waiting string, err error) {

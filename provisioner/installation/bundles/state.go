@@ -12,14 +12,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// objects are the objects of a runtime on the hub.
+// objects contains a runtime's objects on the hub.
 type objects struct {
 	// deployments maps names to BundleDeployments.
 	deployments map[string]*v1alpha1.BundleDeployment
 	bundles     []v1alpha1.Bundle
 }
 
-// find reads the objects of a runtime.
+// find reads the runtime's BundleDeployments and Bundles.
 func (i *Installer) find(ctx context.Context, runtimeID string) (*objects, error) {
 	hub, deployments, bundles := i.Hub(), &v1alpha1.BundleDeploymentList{}, &v1alpha1.BundleList{}
 
@@ -37,7 +37,7 @@ func (i *Installer) find(ctx context.Context, runtimeID string) (*objects, error
 	return found, nil
 }
 
-// bundle returns the Bundle of a BundleDeployment with the content, or nil.
+// bundle returns the Bundle that belongs to the named BundleDeployment and has the given content, or nil.
 func (o *objects) bundle(deployment, content string) *v1alpha1.Bundle {
 	for index := range o.bundles {
 		labels := o.bundles[index].Labels
@@ -49,8 +49,8 @@ func (o *objects) bundle(deployment, content string) *v1alpha1.Bundle {
 	return nil
 }
 
-// progress returns an error if a component has failed. Otherwise it describes the first component that is not installed and healthy, or
-// returns "". sent maps the names of parts to the reasons why their uploads wait.
+// progress returns an error if a component has failed. Otherwise it describes the first component that is not installed and
+// healthy, or returns "". sent is the result of sendContent.
 func (o *objects) progress(runtimeID string, parts []part, sent map[string]string) (waiting string, err error) {
 	for _, part := range parts {
 		deployment := o.deployments[deploymentName(runtimeID, part.name)]
@@ -103,11 +103,11 @@ func condition(deployment *v1alpha1.BundleDeployment, name string) metav1.Condit
 	return *found
 }
 
-// failed returns the error of a component that the bundle provisioner cannot install.
+// failed returns the error for a part that the bundle provisioner cannot install.
 func failed(kind failure.Kind, part part, text string) error {
 	return failure.New(kind, "%s: %s", part.where, part.mask(failure.Shorten(text, maxText))).
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }
 
-// maxText is the maximum length of the text of a condition in errors.
+// maxText is the maximum length, in characters, of a condition's message in an error.
 const maxText = 1000

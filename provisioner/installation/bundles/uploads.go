@@ -22,7 +22,7 @@ const (
 	uploadTimeout = 30 * time.Second
 	// uploadAttempts is the maximum number of requests in one call. A request is repeated if another replica of the server may accept it.
 	uploadAttempts = 3
-	// largestResponse is the maximum number of bytes that are read of a response.
+	// largestResponse is the maximum number of bytes that are read from a response.
 	largestResponse = 1 << 10
 )
 
@@ -30,23 +30,24 @@ const (
 type UploadsOptions struct {
 	// Address is the address of the content server.
 	Address string
-	// Credentials returns a configuration with the token, or with the program that returns a token. Other credentials are ignored.
+	// Credentials returns a client configuration with a token, a token file or an exec plugin. Its other credentials are ignored.
 	Credentials func() *rest.Config
-	// TokenFile contains a token that takes precedence. The file is read again when it changes.
+	// TokenFile is the path of a file with a token. If it is set, Credentials is not used. The file is read again when it changes.
 	TokenFile string
-	// CAFile contains the CA certificates that sign the server's certificate. If it is empty, those of the system apply.
+	// CAFile is the path of a file with the CA certificates that the client trusts. If it is empty, the client trusts the system's
+	// CA certificates.
 	CAFile string
 	// Timeout limits one request; 0 means 30 seconds.
 	Timeout time.Duration
 }
 
-// Uploads is the client of the content server of a bundle provisioner.
+// Uploads is a client for the content server of a bundle provisioner.
 type Uploads struct {
 	options UploadsOptions
 	address *url.URL
 }
 
-// NewUploads returns the client. It makes no call.
+// NewUploads returns the client. It checks the configuration but makes no call.
 func NewUploads(options UploadsOptions) (*Uploads, error) {
 	address, err := url.Parse(options.Address)
 	if err != nil || address.Scheme != "https" || address.Host == "" {
@@ -115,7 +116,7 @@ type uploadResponse struct {
 	text string
 }
 
-// put sends one request.
+// put sends the archive once, on a new connection.
 func (u *Uploads) put(ctx context.Context, client *http.Client, bundle string, archive []byte) (uploadResponse, error) {
 	address := u.address.JoinPath("uploads", bundle+".tgz").String()
 
@@ -128,7 +129,7 @@ func (u *Uploads) put(ctx context.Context, client *http.Client, bundle string, a
 
 	response, err := client.Do(request)
 	if err != nil {
-		// The error may contain internal addresses: only the log has it.
+		// The error may contain internal addresses, so only the log shows it.
 		return uploadResponse{}, failure.Wrap(failure.Transient, upstream.WithoutURL(err),
 			"its content cannot be sent to the bundle provisioner: the content server does not respond").
 			WithReason(failure.ReasonSystemUnavailable, failure.ComponentBundles)
@@ -152,10 +153,10 @@ func (r uploadResponse) result() (waiting string, err error) {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return "", r.refused(failure.Transient, unsent+"the content server rejects the token. An operator must bind the token's user to the ClusterRole bundle-uploader")
 	case http.StatusRequestEntityTooLarge:
-		return "", r.refused(failure.Permanent, "is larger than the bundle provisioner permits: split the component, or let an operator "+
-			"raise APP_LIMITS_COMPRESSED_BYTES there")
+		return "", r.refused(failure.Permanent, "is larger than the bundle provisioner allows: split the component, or ask an operator to "+
+			"raise the bundle provisioner's APP_LIMITS_COMPRESSED_BYTES")
 	case http.StatusConflict:
-		return "", r.refused(failure.Conflict, unsent+"its Bundle has other content or another source. An operator must delete this Bundle; "+
+		return "", r.refused(failure.Conflict, unsent+"its Bundle has different content or a different source. An operator must delete this Bundle; "+
 			"then retry the operation")
 	default:
 		kind, text := failure.Permanent, "rejects it with"
@@ -167,12 +168,12 @@ func (r uploadResponse) result() (waiting string, err error) {
 	}
 }
 
-// refused returns the error for a response. Only operators see the text of the server.
+// refused returns the error for a rejected upload. Only operators see the server's text.
 func (r uploadResponse) refused(kind failure.Kind, text string) error {
 	return failure.New(kind, "the content %s", text).WithReason(failure.ReasonHTTPStatus, failure.ComponentBundles).WithDetail(r.text)
 }
 
-// refusedUpload returns the error of a request that cannot be sent.
+// refusedUpload returns the error for an upload that cannot be sent.
 func refusedUpload(text string) error {
 	return failure.New(failure.Transient, "the content %s", text).WithReason(failure.ReasonConfiguration, failure.ComponentBundles)
 }

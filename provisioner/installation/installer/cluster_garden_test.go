@@ -168,8 +168,8 @@ func (c *cluster) uninstalled() (string, error) {
 	return progress.Message, err
 }
 
-// again wraps a call for until: while it returns true, transient errors count as progress, so that until repeats the call as the
-// engine would. Such errors occur because the API server needs a moment to serve new kinds.
+// again wraps a call for until: as long as while returns true, transient errors count as progress, so that until repeats the call
+// as the engine would. Such errors occur because the API server needs a moment to serve new kinds.
 func again(call func() (installation.Progress, error), while func() bool) func() (installation.Progress, error) {
 	return func() (installation.Progress, error) {
 		progress, err := call()

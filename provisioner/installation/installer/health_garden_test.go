@@ -150,7 +150,7 @@ func TestOneCallIsBounded(t *testing.T) {
 		return began.Add(time.Duration(asked/3) * 2 * time.Minute)
 	}})
 	progress, err := slow.Install(t.Context(), c.target(), wanted)
-	if want := (installation.Progress{Message: "component 2 of 2 (b): is next"}); err != nil || progress != want {
+	if want := (installation.Progress{Message: "component 2 of 2 (b): not started yet"}); err != nil || progress != want {
 		t.Errorf("%+v, %v, want %+v", progress, err, want)
 	}
 	c.install(parts, wanted)

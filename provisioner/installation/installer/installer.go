@@ -79,7 +79,7 @@ func connect(cluster *rest.Config) (*applier.Cluster, error) {
 	return connected, nil
 }
 
-// content returns the content of a plan.
+// content converts a plan to the content that the applier installs.
 func (i *Installer) content(plan installation.Plan) applier.Content {
 	content := applier.Content{
 		Check: func(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// definition returns a CustomResourceDefinition of the kind, in an API group of the test.
+// definition returns a CustomResourceDefinition for the given kind, in an API group of the test.
 func (c *cluster) definition(kind string) string {
 	plural := strings.ToLower(kind) + "s"
 	return fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %[1]s.%[2]s}\nspec:\n"+

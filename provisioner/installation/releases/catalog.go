@@ -39,7 +39,8 @@ var _ installation.Releases = (*Catalog)(nil)
 // New returns a catalog of the releases in the store.
 func New(store Store) *Catalog { return &Catalog{store: store} }
 
-// WithSources allows orders to name components from other sources, and returns the catalog. A nil source allows none.
+// WithSources allows orders to name components from other sources, and returns the catalog. If sources is nil, orders may name
+// none.
 func (c *Catalog) WithSources(sources *Sources) *Catalog {
 	c.sources = sources
 
@@ -70,8 +71,8 @@ func (c *Catalog) Plan(ctx context.Context, order spec.Kyma) (installation.Plan,
 	return found.plan(order, c.sources != nil)
 }
 
-// Manifests implements installation.Manifests. Each placeholder in the files refers to a key of the component's values, or to the key
-// namespace.
+// Manifests implements installation.Manifests. Each placeholder in the files refers to a key of the component's values or to
+// installation.NamespaceKey.
 func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.ManifestFile, error) {
 	if strings.HasPrefix(source, sourceScheme) {
 		return c.outside(ctx, source)
@@ -89,7 +90,7 @@ func (c *Catalog) Manifests(ctx context.Context, source string) ([]installation.
 	return component.files, nil
 }
 
-// outside returns the manifests of a component that is not part of a release.
+// outside returns the manifests of a component with a sourceURL.
 func (c *Catalog) outside(ctx context.Context, address string) ([]installation.ManifestFile, error) {
 	if c.sources == nil {
 		return nil, failure.New(failure.Permanent, "a component has a sourceURL, but %s", noSources).
@@ -143,8 +144,8 @@ func (e *brokenError) Unwrap() error { return e.error }
 // are in the cause, which is logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
-		return failure.Wrap(failure.Permanent, err, "release %s is invalid and cannot be used: an operator finds the problems in the log of "+
-			"the Provisioner", version).
+		return failure.Wrap(failure.Permanent, err, "release %s is invalid and cannot be used: operators can find the problems in the "+
+			"Provisioner's log", version).
 			WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 	}
 	if typed, ok := errors.AsType[*failure.Error](err); ok {

@@ -180,7 +180,7 @@ func TestUnusableReleases(t *testing.T) {
 			"the order is valid; only the maintainer of the release can fix the problem",
 			releases.Folder{FS: files},
 			"2.0.0", failure.Permanent,
-			"release 2.0.0 is invalid and cannot be used: an operator finds the problems in the log of the Provisioner",
+			"release 2.0.0 is invalid and cannot be used: operators can find the problems in the Provisioner's log",
 		},
 		"outage": {"the failure is temporary", outage{}, "1.0.0", failure.Transient, "release 1.0.0 is temporarily unavailable"},
 	} {

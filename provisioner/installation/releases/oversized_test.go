@@ -63,7 +63,7 @@ func TestOversizedReleases(t *testing.T) {
 	}
 }
 
-// archiveWithFile returns the beginning of a tar.gz whose only file has the size.
+// archiveWithFile returns the beginning of a tar.gz whose only file has the given size.
 func archiveWithFile(t *testing.T, size int64) []byte {
 	t.Helper()
 

@@ -79,7 +79,7 @@ func (r *release) choose(order spec.Kyma, sources bool, problems *problems) []co
 }
 
 // noSources explains why a sourceURL is rejected.
-const noSources = "this Provisioner installs only components of its releases: omit it, or let an operator set APP_KYMA_SOURCES_CACHE_PATH"
+const noSources = "this Provisioner installs only components of its releases: omit it, or ask an operator to set APP_KYMA_SOURCES_CACHE_PATH"
 
 // wanted returns a copy of the component that an order names, or nil if there is none. A component with a sourceURL keeps the namespace,
 // the dependencies and the values from the release, if the release contains it.
@@ -109,7 +109,7 @@ func (r *release) wanted(wanted *spec.Component, field string, sources bool, pro
 	return found
 }
 
-// find returns the first entry for the component in the order, and its index, or -1 and nil.
+// find returns the first entry of the order for the named component, with its index, or -1 and nil if there is none.
 func find(order spec.Kyma, name string) (int, *spec.Component) {
 	index := slices.IndexFunc(order.Components, func(component *spec.Component) bool {
 		return component != nil && component.Component == name
@@ -233,8 +233,8 @@ func (c *component) unknownKey(key string) string {
 	return fmt.Sprintf("component %q has no configuration key %q; its keys are: %s", c.Name, key, strings.Join(slices.Sorted(maps.Keys(c.Values)), ", "))
 }
 
-// accepts reports whether the order may have the entry for this component. It cannot know the values of another source, and accepts all
-// of them.
+// accepts reports whether the order may have the entry for this component. The keys of another source are unknown, so accepts
+// allows all of them.
 func (c *component) accepts(entry *spec.Entry) bool {
 	_, known := c.Values[entryKey(entry)]
 	return known || c.source != "" && entry != nil

@@ -46,7 +46,7 @@ type Pins interface {
 // RegistryOptions configure a Registry.
 type RegistryOptions struct {
 	Pins Pins
-	// Now is the clock for the time at which a release is recorded.
+	// Now returns the time that is recorded with a digest.
 	Now func() time.Time
 	// Repository is the repository with the releases, without a scheme: registry.example.com/team/releases.
 	Repository string
@@ -138,7 +138,7 @@ func (r *Registry) folder(pinned string) string {
 	return filepath.Join(r.cache, strings.ReplaceAll(pinned, ":", "-"))
 }
 
-// pin returns the recorded digest of a release. Without one, it resolves the tag and records the digest.
+// pin returns the recorded digest of a release. If none is recorded, it resolves the tag and records the digest.
 func (r *Registry) pin(ctx context.Context, version string) (string, error) {
 	known, err := r.pins.ReleaseDigest(ctx, r.name, version)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -167,8 +167,8 @@ func notPinned(version string, err error) error {
 		WithReason(failure.ReasonInternal, failure.ComponentProvisionerStorage)
 }
 
-// layer returns the descriptor of the release's layer, after checking its type and size. An artifact with a different structure
-// is a brokenError.
+// layer returns the descriptor of the release's layer, after checking its type and size. It returns a brokenError for an artifact
+// with a different structure.
 func (r *Registry) layer(ctx context.Context, version, pinned string) (ocispec.Descriptor, error) {
 	found, err := r.repository.Resolve(ctx, pinned)
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -250,8 +250,8 @@ func unavailable(version string, err error) error {
 	answer, answered := errors.AsType[*errcode.ErrorResponse](err)
 	if errors.Is(err, auth.ErrBasicCredentialNotFound) ||
 		answered && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden) {
-		return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the release registry rejects our credentials: "+
-			"an operator must correct them, see APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD", version).
+		return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the release registry rejected the credentials. "+
+			"An operator must correct APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD", version).
 			WithReason("Unauthorized", failure.ComponentReleases)
 	}
 	return failure.Wrap(failure.Transient, err, "release %s cannot be fetched: the release registry does not respond correctly", version).

@@ -104,7 +104,7 @@ func (r *registry) send(w http.ResponseWriter, content []byte, known bool, kind 
 
 func digest(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(content)) }
 
-// push adds an artifact with the tag. Its layers have the media type kind.
+// push adds an artifact with the given tag. Its layers have the media type kind.
 func (r *registry) push(tag, kind string, layers ...[]byte) {
 	described := []map[string]any{}
 	for _, layer := range layers {
@@ -257,7 +257,7 @@ func TestDamagedDownload(t *testing.T) {
 }
 
 func TestRegistryErrors(t *testing.T) {
-	const repair = "rejects our credentials: an operator must correct them, see APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD"
+	const repair = "rejected the credentials. An operator must correct APP_KYMA_RELEASES_USERNAME and APP_KYMA_RELEASES_PASSWORD"
 	registry := newRegistry(t)
 	registry.push("1.0.0", folderType, release(t, ""))
 	answering := func(status int) *releases.Registry {

@@ -24,7 +24,7 @@ type release struct {
 	Components []component `yaml:"components"`
 }
 
-// component is an entry of the field components in release.yaml.
+// component is an entry of the components field in release.yaml.
 type component struct {
 	Name      string   `yaml:"name"`
 	Namespace string   `yaml:"namespace"`
@@ -76,7 +76,7 @@ func read(folder fs.FS, version string) (*release, error) {
 	return found, errors.Join(problems...)
 }
 
-// component returns the component with the name, or nil.
+// component returns the component with the given name, or nil.
 func (r *release) component(name string) *component {
 	if i := slices.Index(r.names(), name); i >= 0 {
 		return &r.Components[i]

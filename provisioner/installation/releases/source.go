@@ -10,7 +10,7 @@ import (
 const (
 	// sourceScheme is the prefix of every source, by which Manifests recognizes a source.
 	sourceScheme = "https://"
-	// sourceDigest is the name of the digest in the fragment of a source.
+	// sourceDigest precedes the digest in the URL fragment of a source.
 	sourceDigest = "sha256="
 	// digestLength is the number of hexadecimal digits of a digest.
 	digestLength = 64
@@ -19,7 +19,7 @@ const (
 // source is the address of a component's manifests outside the release. The digest pins the content, so that it is the same for every
 // call and every replica.
 type source struct {
-	// address has no fragment.
+	// address is the URL without its fragment.
 	address string
 	host    string
 	// digest is the SHA-256 digest of the file in lower-case hexadecimal.

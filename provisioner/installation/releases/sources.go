@@ -43,13 +43,13 @@ const (
 type SourcesOptions struct {
 	// Cache is a folder for downloaded sources. Replicas can share it. Sources in the folder are not downloaded again.
 	Cache string
-	// CacheSize limits the sources in the cache, in bytes; 0 means 1 GiB. See Sweep.
+	// CacheSize limits the total size of the cached sources, in bytes; 0 means 1 GiB. See Sweep.
 	CacheSize int64
 	// Networks contains non-public networks from which downloads are allowed.
 	Networks networks.Networks
 	// Timeout limits a download; 0 means a minute.
 	Timeout time.Duration
-	// Authorities are the CA certificates that servers must be signed by. If it is nil, the CA certificates of the system apply.
+	// Authorities contains the CA certificates that the client trusts. If it is nil, the client trusts the system's CA certificates.
 	Authorities *x509.CertPool
 }
 
@@ -65,7 +65,7 @@ type Sources struct {
 // errRedirect reports a redirect that is not followed.
 var errRedirect = errors.New("the redirect leads to an address without HTTPS, or there are too many redirects")
 
-// NewSources returns the sources. It makes no call.
+// NewSources returns Sources. It makes no call.
 func NewSources(options SourcesOptions) *Sources {
 	timeout := options.Timeout
 	if timeout == 0 {
@@ -116,7 +116,7 @@ func (s *Sources) files(ctx context.Context, from source) ([]installation.Manife
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 
-// provide downloads a source unless it is in the cache, and records the use.
+// provide ensures that a source is in the cache, and records its use. It downloads the source if necessary.
 func (s *Sources) provide(ctx context.Context, from source, folder string) error {
 	if _, err := os.Stat(folder); err == nil {
 		touch(folder)
@@ -173,13 +173,13 @@ func (s *Sources) fetch(ctx context.Context, from source, folder string) error {
 	return notStored(from, err)
 }
 
-// notStored returns the error for a cache that cannot be written.
+// notStored returns the error for a source that cannot be written to the cache.
 func notStored(from source, err error) error {
 	return failure.Wrap(failure.Transient, err, "the source on %s cannot be stored: an operator must check the folder APP_KYMA_SOURCES_CACHE_PATH",
 		from.host).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 
-// temporary creates a folder in the cache.
+// temporary creates a temporary folder in the cache.
 func (s *Sources) temporary() (string, error) {
 	if err := os.MkdirAll(s.cache, 0o750); err != nil {
 		return "", err
@@ -188,7 +188,7 @@ func (s *Sources) temporary() (string, error) {
 	return os.MkdirTemp(s.cache, prefixPartial)
 }
 
-// download writes the file of a source, and verifies its size and digest.
+// download writes the file of a source to the given path, and verifies its size and digest.
 func (s *Sources) download(ctx context.Context, from source, to string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.address, nil)
 	if err != nil {

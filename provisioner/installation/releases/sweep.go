@@ -36,9 +36,9 @@ func touch(folder string) {
 	_ = os.Chtimes(folder, now, now)
 }
 
-// Sweep limits the size of the cache: it removes the least recently used sources until the others fit. It keeps sources that were used
-// within the last hour. It also removes the temporary folders of replicas that died, and keeps files that it does not know. Sweep runs at
-// the start of a replica and after every fetch of a source. It ignores errors, because the next Sweep tries again.
+// Sweep limits the size of the cache: it removes the least recently used sources until the others fit. It keeps sources that were
+// used within the last hour. It also removes the temporary folders of replicas that died, and keeps files that it does not know.
+// Sweep runs when a replica starts and after every download of a source. It ignores errors, because the next Sweep tries again.
 func (s *Sources) Sweep() {
 	entries, err := os.ReadDir(s.cache)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Sources) discard(folder string) bool {
 	return os.Rename(folder, filepath.Join(removed, "content")) == nil
 }
 
-// isDigest reports whether the name is the name of a source in the cache.
+// isDigest reports whether a folder name is a digest. In the cache, only sources have such names.
 func isDigest(name string) bool {
 	decoded, err := hex.DecodeString(name)
 

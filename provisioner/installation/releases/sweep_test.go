@@ -32,7 +32,7 @@ func TestSweep(t *testing.T) {
 	sources := releases.NewSources(releases.SourcesOptions{Cache: cache, CacheSize: size, Networks: permitted, Authorities: authorities})
 	catalog := releases.New(releases.Folder{FS: sample()}).WithSources(sources)
 
-	// get installs the source with the name, which has 1 KiB, and returns its folder.
+	// get installs the named source, which has 1 KiB, and returns its folder.
 	get := func(name string) string {
 		t.Helper()
 

@@ -1,5 +1,5 @@
 -- +goose Up
--- The dirty accounts, and what the cleanup hook has said about them. A row has no tenant, so that the erasure of a tenant leaves nothing.
+-- The dirty accounts, and the last result of the cleanup hook for each. A row has no tenant, so that the erasure of a tenant leaves nothing.
 CREATE TABLE account_cleanups (
     account      TEXT        NOT NULL PRIMARY KEY,
     account_type TEXT        NOT NULL,

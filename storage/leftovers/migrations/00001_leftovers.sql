@@ -1,6 +1,6 @@
 -- +goose Up
 -- Deletions and suspensions with steps that were not completed. id is the ID of the deletion or suspension. There is no foreign key to
--- instances: another instance can have the ID of a deleted one. data_id is the operation whose data the next cleanup uses, newest_id the one that ran last.
+-- instances: another instance can have the ID of a deleted one. data_id is the operation whose data the next cleanup uses. newest_id is the operation that ran last.
 CREATE TABLE leftovers (
     id                      TEXT        NOT NULL PRIMARY KEY,
     kind                    TEXT        NOT NULL,

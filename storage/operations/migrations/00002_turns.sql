@@ -2,7 +2,7 @@
 -- Pending operations of a kind take turns by tenant. turn is the position of an operation in this order.
 ALTER TABLE operations ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
 ALTER TABLE operations ADD COLUMN turn BIGINT NOT NULL DEFAULT 0;
--- The message of a step that waits. A step that fails has a problem instead.
+-- The message of a waiting step. A failing step has a problem instead.
 ALTER TABLE operations ADD COLUMN progress TEXT NOT NULL DEFAULT '';
 -- The step that an operator asks to skip, and the reason.
 ALTER TABLE operations ADD COLUMN skip_step TEXT NOT NULL DEFAULT '';

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// server is an http.RoundTripper that responds to each request after this duration.
+// server is an http.RoundTripper that responds to each request after a delay, which is its value.
 type server time.Duration
 
 func (s server) RoundTrip(*http.Request) (*http.Response, error) {
@@ -16,7 +16,7 @@ func (s server) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// TestFor checks that the rate and the latencies ignore the warm-up.
+// TestFor checks that responses during the warm-up do not count for the rate and the latencies.
 func TestFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const (

@@ -39,14 +39,14 @@ type Response struct {
 	Body []byte
 }
 
-// Generator sends requests from a number of clients, each with a persistent connection. It runs one load at a time, but can run
-// several in sequence.
+// Generator sends requests from a fixed number of clients, each with a persistent connection. It runs one load at a time, but can
+// run several in sequence.
 type Generator struct {
 	clients int
 	client  *http.Client
 }
 
-// New returns a generator. Close closes its connections.
+// New returns a generator with the given number of clients. The caller must call Close, which closes its connections.
 func New(clients int) *Generator {
 	transport := &http.Transport{MaxIdleConns: clients, MaxIdleConnsPerHost: clients, MaxConnsPerHost: clients}
 

@@ -46,7 +46,7 @@ func newGenerator(t *testing.T) *load.Generator {
 	return generator
 }
 
-// TestCount checks that each request is sent once over a persistent connection, and that the responses have the order of
+// TestCount checks that each request is sent once, over persistent connections, and that the responses are in the order of
 // the requests.
 func TestCount(t *testing.T) {
 	const total = 200

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// Watch reads server-sent events until the context ends, and calls changed for each event with the name change. It calls opened when the stream has
-// begun, and connects again when the server ends it. The stream has no time-out.
+// Watch reads server-sent events until the context ends, and calls changed for each event of type "change". It calls opened each
+// time a stream has begun, and reconnects when the server ends the stream. The stream has no time-out.
 func (g *Generator) Watch(ctx context.Context, url string, header http.Header, opened func(), changed func() error) error {
 	streams := &http.Client{Transport: g.client.Transport}
 
@@ -52,5 +52,5 @@ func watchOnce(ctx context.Context, client *http.Client, url string, header http
 		}
 	}
 
-	return ctx.Err() //nolint:wrapcheck // the caller has ended it
+	return ctx.Err() //nolint:wrapcheck // the caller has canceled the context
 }

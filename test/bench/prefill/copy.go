@@ -68,18 +68,19 @@ func text(row map[string]any, column string) string {
 	return value
 }
 
-// batch writes the copies of one original.
+// batch writes the copies of one instance, the original.
 type batch struct {
 	Options
 
-	// original contains the values that identify the original.
+	// original contains the values that identify the original, as originalOf returns them.
 	original []string
 	// namespace makes the values of this batch unique.
 	namespace uuid.UUID
 	keys      *secret.Keyring
 }
 
-// writers is the number of connections that fill the database, so that neither the encryption nor a single process of PostgreSQL limits it.
+// writers is the number of connections that fill the database. It is large enough that neither the encryption nor a single
+// PostgreSQL process is the bottleneck.
 const writers = 6
 
 // fill inserts the copies of all rows, concurrently.
@@ -118,7 +119,7 @@ func (b batch) fill(ctx context.Context, db *sqlx.DB, rows map[string][]map[stri
 	return setStorage(ctx, db, "EXTENDED")
 }
 
-// setStorage sets how PostgreSQL stores encrypted values.
+// setStorage sets the PostgreSQL storage mode of all columns with encrypted values.
 func setStorage(ctx context.Context, db *sqlx.DB, storage string) error {
 	for _, table := range tables() {
 		if table.sealed == "" {
@@ -133,8 +134,8 @@ func setStorage(ctx context.Context, db *sqlx.DB, storage string) error {
 	return nil
 }
 
-// write inserts the copies with the numbers from first to last-1 of the rows of a table. The copies differ in age, so that lists have a
-// defined order.
+// write inserts the copies of a table's rows, for the copies numbered first to last-1. The copies differ in age, so that lists
+// have a defined order.
 func (b batch) write(db *sqlx.DB, table table, rows []map[string]any, first, last int) error {
 	columns := slices.Sorted(maps.Keys(rows[0]))
 
@@ -158,7 +159,7 @@ func (b batch) write(db *sqlx.DB, table table, rows []map[string]any, first, las
 	if err != nil {
 		return err
 	}
-	defer statement.Close() //nolint:errcheck // Exec has flushed the rows and returned their errors.
+	defer statement.Close() //nolint:errcheck // The last Exec has flushed the rows and returned any error.
 
 	for number := first; number < last; number++ {
 		age := time.Duration(b.Count-1-number) * b.interval()
@@ -185,22 +186,23 @@ func (b batch) write(db *sqlx.DB, table table, rows []map[string]any, first, las
 	return tx.Commit()
 }
 
-// template is a row to copy. It contains the value of each column. Texts that contain identifying values of the original have the type
-// parts.
+// template is a row to copy. values contains the value of each column. A text that contains identifying values of the original is
+// split into parts.
 type template struct {
 	table   table
 	keys    *secret.Keyring
 	id      parts
 	columns []string
 	values  []any
-	// now is the time of the template. Later times, such as the end of a validity, are the same in all copies.
+	// now is the time when the template was created. Earlier times are shifted by the age of each copy. Later times, such as the
+	// end of a validity period, are the same in all copies.
 	now time.Time
 }
 
-// parts are the parts of a text. Every second part is the index of a value that identifies a copy.
+// parts is a text that was split at identifying values. Every second part is the index of such a value.
 type parts []string
 
-// of returns the text of a copy with the given values.
+// of returns the text for the copy with the given identifying values.
 func (p parts) of(values []string) string {
 	var text strings.Builder
 
@@ -218,7 +220,7 @@ func (p parts) of(values []string) string {
 	return text.String()
 }
 
-// template prepares the copies of a row.
+// template returns the template for copies of the given row.
 func (b batch) template(table table, row map[string]any, columns []string) template {
 	const mark = "\x00" // never part of a text in PostgreSQL
 
@@ -249,8 +251,8 @@ func (b batch) template(table table, row map[string]any, columns []string) templ
 	return prepared
 }
 
-// copied returns the values of a copied row, in the order of the columns. number is the number of the row in its table. old is true if the
-// timeline was removed.
+// copied returns the values of a copied row, in the order of the columns. number is the number of the row in its table. old is
+// true if the copy has no timeline.
 func (t template) copied(values []string, age time.Duration, number int64, old bool) []any {
 	copied := slices.Clone(t.values)
 

@@ -29,10 +29,10 @@ const (
 type table struct {
 	name string
 	// sealed is the name of the encrypted column, if any. place returns the context that binds an encrypted value to the row with
-	// the ID, because the stores reject a value that was copied to another row.
+	// the given ID: the stores reject a value that was copied to another row.
 	sealed string
 	place  func(id string) string
-	// number is the name of the column that numbers all rows of the table, if any.
+	// number is the name of the column with consecutive row numbers, if any.
 	number string
 	// order is the column by which the original's rows are sorted, if their order matters.
 	order string
@@ -41,8 +41,8 @@ type table struct {
 	timeline bool
 }
 
-// tables returns the tables with rows of an instance, in the order in which they are filled. The contexts of encrypted values repeat
-// those in the stores, which do not export them. A test opens the copies with the stores.
+// tables returns the tables with rows that belong to an instance, in the order in which they are filled. The contexts of encrypted
+// values are copied from the stores, which do not export them. A test reads copies through the stores to check the contexts.
 func tables() []table {
 	return []table{
 		{name: "instances", sealed: "request", place: func(id string) string { return "request of instance " + id }},
@@ -61,14 +61,14 @@ type Options struct {
 	Count int
 	// Age is the age of the oldest copy. The ages of the others are distributed evenly. Zero means an age of 10 ms for each copy.
 	Age time.Duration
-	// Timelines is the age from which on copies have no timeline, as after the retention period. Zero means that all copies have one.
+	// Timelines is the maximum age of copies with a timeline, like a retention period. Zero means that all copies have a timeline.
 	Timelines time.Duration
 	// Emptied makes the payloads of all operations except the newest of each copy empty, as after an erasure. The payloads make up most
 	// of a database, and no measured request reads them.
 	Emptied bool
 }
 
-// tenants returns the number of tenants.
+// tenants returns the number of tenants to which the copies belong.
 func (o Options) tenants() int { return max(minTenants, o.Count/instancesPerTenant) }
 
 // interval returns the difference in age between two consecutive copies.
@@ -85,9 +85,9 @@ type Copy struct {
 	Instance, Operation string
 }
 
-// Multiply copies the only instance of the database, with all its rows, until there are as many instances as the options say. It
-// returns the copies, oldest first, followed by the original. It fails the test if the database does not have exactly one instance, or
-// if its runtime is not ordered yet, because a copy needs a new runtime ID.
+// Multiply copies the only instance in the database, with all its rows, until there are options.Count instances. It returns the
+// copies, oldest first, followed by the original. It fails the test if the database does not contain exactly one instance, or if
+// the instance's runtime has not been ordered yet, because each copy needs a runtime ID of its own.
 func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, options Options) []Copy {
 	tb.Helper()
 
@@ -127,7 +127,8 @@ func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, options Options)
 	return append(copies, Copy{Instance: original[instanceID], Operation: original[newest]})
 }
 
-// Indexes of the values that identify an instance. The IDs of the operations follow, oldest first, and then those of audit log entries.
+// Indexes of the values that identify an instance. The operation IDs start at firstOperation, oldest first. The IDs of the audit log
+// entries follow.
 const (
 	instanceID = iota
 	runtimeID

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { postgrestest.Main(m) }
 
-// fixture has the stores of a database with one instance, which has two operations, an endpoint and an audit log entry.
+// fixture contains the stores of a database with one instance, which has two operations, an endpoint and an audit log entry.
 type fixture struct {
 	*testing.T
 
@@ -96,7 +96,7 @@ func (f *fixture) check(err error) {
 	}
 }
 
-// count returns the result of a query that counts.
+// count returns the result of a SELECT COUNT query.
 func (f *fixture) count(query string) (count int) {
 	f.Helper()
 	f.check(f.pool.GetContext(f.Context(), &count, query))
@@ -105,7 +105,7 @@ func (f *fixture) count(query string) (count int) {
 }
 
 // TestMultiply checks that the stores read each copy as a separate instance, and that the sealed values contain the
-// copy's names.
+// identifying values of the copy.
 func TestMultiply(t *testing.T) {
 	const count = 5
 
@@ -166,7 +166,8 @@ func TestMultiply(t *testing.T) {
 	}
 }
 
-// TestAges checks that old copies have no timelines, that older operations can have no payload, and that nothing is due that was not due for the original.
+// TestAges checks that old copies have no timelines, that the payloads of older operations can be left out, and that nothing is
+// due that was not due for the original.
 func TestAges(t *testing.T) {
 	const (
 		count = 100

@@ -22,8 +22,8 @@ const Header = `| figure | measured | floor | ratio | target | reached |
 |---|---|---|---|---|---|
 `
 
-// Percentile returns the smallest value such that at least the given share of the values are not greater. For the 99th
-// percentile the share is 0.99. The result is always one of the values, or zero if there are none.
+// Percentile returns the smallest value such that at least the given share of the values are less than or equal to it. For the 99th
+// percentile, share is 0.99. The result is always one of the values, or zero if values is empty.
 func Percentile[Value cmp.Ordered](values []Value, share float64) Value {
 	if len(values) == 0 {
 		var none Value
@@ -58,8 +58,8 @@ type Figure struct {
 	Note string
 }
 
-// Table contains the samples of figures. Its rows have the order in which the first samples were added. The zero value is an empty table.
-// It must not be used concurrently.
+// Table contains the samples of figures. Its rows are in the order in which their first samples were added. The zero value is an
+// empty table. A Table must not be used concurrently.
 type Table struct{ rows []*row }
 
 // row contains the samples of a figure. ratios has one entry for each sample with a floor.
@@ -87,7 +87,7 @@ func (t *Table) AddWithFloor(figure Figure, value, floor float64) {
 // Fail adds a row that reports a failed measurement.
 func (t *Table) Fail(name string) { t.row(Figure{Name: name}).failed = true }
 
-// row returns the row with the figure's name, after adding it if necessary, and updates its Figure.
+// row returns the row with the figure's name and sets its Figure. It adds the row if there is none.
 func (t *Table) row(figure Figure) *row {
 	for _, row := range t.rows {
 		if row.Name == figure.Name {
@@ -103,7 +103,7 @@ func (t *Table) row(figure Figure) *row {
 	return added
 }
 
-// Medians returns the median of each figure by its name, in the order of the table.
+// Medians yields the name and the median of each measured figure, in the order of the table.
 func (t *Table) Medians() iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for _, row := range t.rows {
@@ -161,7 +161,7 @@ func (r *row) cells() []string {
 	return []string{r.Name, measured, floor, ratio, target, reached}
 }
 
-// verdict returns the cell of the column "reached" for a row that has a target.
+// verdict returns the cell of the "reached" column for a row that has a target or could not be measured.
 func verdict(holds bool) string {
 	if holds {
 		return "yes"

@@ -121,7 +121,7 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// TestTable checks that rows have the order of their first samples, the median of their values and the latest note.
+// TestTable checks that rows are in the order of their first samples, and contain the medians of their values and the latest note.
 func TestTable(t *testing.T) {
 	t.Parallel()
 

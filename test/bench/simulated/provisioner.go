@@ -27,7 +27,7 @@ type Behaviour struct {
 	Takes time.Duration
 	// Hold delays the readiness of all runtimes until Release.
 	Hold bool
-	// AnswerUntil, unless 0, is the number of orders that get a response immediately. Later orders wait for Release.
+	// AnswerUntil is the number of orders that get a response immediately. Later orders wait for Release. Zero means no limit.
 	AnswerUntil int
 	// KymaProvisioner simulates the Kyma Provisioner: it has no feed, and it ignores idempotency keys.
 	KymaProvisioner bool
@@ -59,8 +59,8 @@ type Provisioner struct {
 	service *service
 }
 
-// Start runs a Provisioner and the API servers of its runtimes until the test ends. Orders that still wait then get their
-// response.
+// Start runs a Provisioner and the API servers of its runtimes until the test ends. Orders that are still waiting then get their
+// responses.
 func Start(tb testing.TB, behaviour Behaviour) *Provisioner {
 	tb.Helper()
 
@@ -93,8 +93,8 @@ func (p *Provisioner) Calls() Calls {
 	return p.service.calls
 }
 
-// Ordered returns when each order first arrived, by idempotency key. The key is the ID of the broker's operation. The result
-// includes orders without a response.
+// Ordered returns when each order first arrived, by idempotency key, which is the ID of the broker's operation. The result includes
+// orders that have not received a response.
 func (p *Provisioner) Ordered() map[string]time.Time {
 	p.service.mutex.Lock()
 	defer p.service.mutex.Unlock()

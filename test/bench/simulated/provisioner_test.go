@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const tenant = "acme"
 
-// start runs a Provisioner until the test ends and returns a client of the kind that the broker uses.
+// start runs a Provisioner until the test ends and returns the Provisioner and a client like the broker's.
 func start(t *testing.T, behaviour simulated.Behaviour) (*simulated.Provisioner, *provisionerclient.Client) {
 	t.Helper()
 

@@ -27,8 +27,9 @@ contexts: [{name: runtime, context: {cluster: runtime, user: admin}}]
 users: [{name: admin, user: {client-certificate-data: %s, client-key-data: %s}}]
 `
 
-// startRuntimes runs one server as the API server of all runtimes, until the test ends. The server contains no Secrets, and accepts those
-// that clients write. It calls probed for every request. startRuntimes returns a function that creates the kubeconfig of a runtime.
+// startRuntimes runs one server as the API server of all runtimes, until the test ends. The server accepts Secrets that clients
+// write, but does not store them. It calls probed for every request. startRuntimes returns a function that creates the kubeconfig
+// of a runtime.
 func startRuntimes(tb testing.TB, probed func()) (kubeconfig func(id string) string) {
 	tb.Helper()
 

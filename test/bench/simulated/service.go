@@ -30,7 +30,7 @@ type service struct {
 	graph.Service // nil: calls to other methods panic, and the GraphQL server returns internal errors
 
 	kubeconfig func(id string) string
-	// released is closed by release. Orders without an immediate response wait for it.
+	// released is closed by release. Orders that get no immediate response wait until then.
 	released chan struct{}
 
 	// mutex guards the fields below.
@@ -236,7 +236,7 @@ func (s *service) Changes(ctx context.Context, after string, wait time.Duration)
 }
 
 // changesAfter returns a page of changes and the cursor after the page. Several changes of one operation become one change with
-// the current state. An empty cursor stands for the end of the changes.
+// the current state. If the cursor is empty, changesAfter returns no changes and a cursor after the newest change.
 func (s *service) changesAfter(after string) (string, []orders.Change, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

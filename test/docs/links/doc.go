@@ -1,3 +1,3 @@
-// Package links checks the documentation without running it: every link leads to a page or heading that exists, and the navigation in
-// docs/README.md has every page, and every table a header. `make lint` runs its tests.
+// Package links checks the documentation without running its commands: every link leads to an existing page or heading, the
+// navigation in docs/README.md lists every page, and every table has a header. `make lint` runs its tests.
 package links

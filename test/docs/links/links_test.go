@@ -48,8 +48,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestNavigation checks that docs/README.md, and therefore the navigation of the site, has every page below docs once. The site adds the
-// ADRs by itself.
+// TestNavigation checks that docs/README.md, and therefore the navigation of the site, lists every page below docs exactly once.
+// The site itself adds the ADRs.
 func TestNavigation(t *testing.T) {
 	_, sections, _ := strings.Cut(markdown.Read(t, root, index), "\n## ")
 
@@ -71,7 +71,7 @@ func TestNavigation(t *testing.T) {
 	}
 }
 
-// targets lists the targets of the relative links of a page, except those in code blocks.
+// targets returns the targets of the relative links on a page, except those in code blocks.
 func targets(t *testing.T, page string) []string {
 	t.Helper()
 

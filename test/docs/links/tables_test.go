@@ -10,10 +10,11 @@ import (
 	"github.com/environment-broker/environment-broker/test/docs/markdown"
 )
 
-// delimiter is the second line of a table.
+// delimiter matches the second line of a table.
 var delimiter = regexp.MustCompile(`^\|[\s:|-]+\|$`)
 
-// TestTablesHaveHeaders checks that each table has a header. Rows after an empty line lack one, and are shown as text.
+// TestTablesHaveHeaders checks that each table has a header. Rows that follow an empty line have no header and would be shown as
+// text.
 func TestTablesHaveHeaders(t *testing.T) {
 	for _, page := range markdown.Pages(t, root) {
 		content, err := os.ReadFile(filepath.Join(root, page))

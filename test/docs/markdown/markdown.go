@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Pages lists the Markdown files below root, which is the path of the repository, relative to root.
+// Pages returns the paths of the repository's Markdown files, relative to root, which is the path of the repository.
 func Pages(t *testing.T, root string) []string {
 	t.Helper()
 
@@ -45,7 +45,7 @@ func Pages(t *testing.T, root string) []string {
 	return found
 }
 
-// Read returns the content of a page or another file of the repository, empty if it does not exist.
+// Read returns the content of a page or of another file in the repository, or "" if the file does not exist.
 func Read(t *testing.T, root, page string) string {
 	t.Helper()
 

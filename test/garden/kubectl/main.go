@@ -1,4 +1,4 @@
-// Command kubectl is the command line of Kubernetes, for the tests that run the commands of the documentation.
+// Command kubectl is the Kubernetes command-line tool. Tests use it to run the commands in the documentation.
 package main
 
 import (

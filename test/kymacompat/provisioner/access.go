@@ -9,7 +9,8 @@ import (
 	"net/http/httptest"
 )
 
-// kubeconfigText has the placeholders address and authority (base64). The simulated API server ignores the token.
+// kubeconfigText has placeholders for the server's URL and its base64-encoded CA certificate. The simulated API server ignores the
+// token.
 const kubeconfigText = `apiVersion: v1
 kind: Config
 current-context: runtime
@@ -19,7 +20,7 @@ users: [{name: admin, user: {token: kyma}}]
 `
 
 // newAccess simulates the API servers of all runtimes. It starts one server that returns its version to every request, because
-// the broker's probe requests only the version. The caller closes the server.
+// the broker's probe requests only the version. The caller must close the server.
 func newAccess() *httptest.Server {
 	return httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

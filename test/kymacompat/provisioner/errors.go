@@ -22,8 +22,8 @@ const (
 	TenantRejected
 )
 
-// Fail makes the next calls to a GraphQL field fail. Each fault applies to one call. Faults from earlier calls to Fail apply
-// first.
+// Fail makes the next requests for a GraphQL field fail. Each fault applies to one request. Faults from earlier calls to Fail are
+// used first.
 func (p *Provisioner) Fail(field string, faults ...Fault) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -31,7 +31,7 @@ func (p *Provisioner) Fail(field string, faults ...Fault) {
 	p.faults[field] = append(p.faults[field], faults...)
 }
 
-// fault removes and returns the next fault of the field, or none.
+// fault removes and returns the next fault for the given field, or none.
 func (p *Provisioner) fault(field string) Fault {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -79,7 +79,7 @@ func checkTenant(caller caller, runtime *runtime) error {
 	return nil
 }
 
-// toGraphQL converts an error of a field. An error that is not a problem becomes an internal error.
+// toGraphQL converts an error from resolving a field. Any error other than a problem becomes an internal error.
 func toGraphQL(field *ast.Field, err error) *gqlerror.Error {
 	known, ok := errors.AsType[*problem](err)
 	if !ok {

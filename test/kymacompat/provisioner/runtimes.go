@@ -20,9 +20,9 @@ const (
 // Runtime is the part of a runtime's state that tests inspect.
 type Runtime struct {
 	ID, Name, Tenant string
-	// Config is the ordered cluster with the changes of its upgrades.
+	// Config is the cluster configuration from the order, with the changes from its upgrades.
 	Config map[string]any
-	// Operations has the kinds of the runtime's operations, including the one in progress, in the order in which they started.
+	// Operations lists the kinds of the runtime's operations, including the one in progress, in the order in which they started.
 	Operations []string
 }
 
@@ -34,15 +34,15 @@ type runtime struct {
 	deleted bool
 }
 
-// operation is in progress until ends and has succeeded afterwards. Its state is derived from the time, so nothing runs in the
-// background.
+// operation is in progress until the time in ends, and has succeeded afterwards. Its state is derived from the current time, so
+// nothing runs in the background.
 type operation struct {
 	id, kind string
 	runtime  *runtime
 	ends     time.Time
 }
 
-// caller has the headers that identify the caller of a request.
+// caller contains the headers that identify the caller of a request.
 type caller struct{ tenant, subAccount string }
 
 // Runtimes returns the runtimes that exist, in any order.
@@ -66,7 +66,7 @@ func (r *runtime) gone() bool { return r.deleted && !r.last.running() }
 
 func (o *operation) running() bool { return time.Now().Before(o.ends) }
 
-// resolve executes a field of Mutation or Query and returns its value. The function project then selects the requested fields.
+// resolve executes a field of Mutation or Query and returns its value with all fields; ServeHTTP then selects the requested ones.
 // With the fault ResponseLost, resolve executes the field as usual.
 func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[string]any, fault Fault) (any, error) {
 	p.mutex.Lock()
@@ -173,8 +173,8 @@ func (p *Provisioner) upgrade(runtime *runtime, config map[string]any) (any, err
 	return started, nil
 }
 
-// start starts an operation and returns its GraphQL value. It returns an error while another operation of the runtime is in
-// progress.
+// start starts an operation and returns it as a GraphQL OperationStatus. It returns an error while another operation of the runtime
+// is in progress.
 func (p *Provisioner) start(runtime *runtime, kind string) (map[string]any, error) {
 	if runtime.last != nil && runtime.last.running() {
 		return nil, badRequest("cannot start new operation for %s Runtime while previous one is in progress", runtime.ID)
@@ -188,8 +188,8 @@ func (p *Provisioner) start(runtime *runtime, kind string) (map[string]any, erro
 	return started.response(), nil
 }
 
-// response returns an OperationStatus. As in the Kyma Provisioner, an operation that has not failed has a lastError without
-// texts.
+// response returns the operation as a GraphQL OperationStatus. As in the Kyma Provisioner, an operation that has not failed has a
+// lastError with empty fields.
 func (o *operation) response() map[string]any {
 	state, message := "Succeeded", "Operation succeeded"
 	if o.running() {
@@ -221,8 +221,8 @@ func (p *Provisioner) status(runtime *runtime) map[string]any {
 	}
 }
 
-// specific converts the provider-specific part of an order into its output type. In an order, the part is the only set field of
-// an object with one field per provider. In a response, its __typename names the provider. Without a provider-specific part,
+// specific converts the provider-specific part of an order into its output type. An order contains an object with one field per
+// provider, of which one is set. In a response, __typename identifies the provider. If an order has no provider-specific part,
 // specific returns nil.
 func specific(ordered any) any {
 	parts, _ := ordered.(map[string]any)

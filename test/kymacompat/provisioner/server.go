@@ -46,7 +46,7 @@ type Call struct {
 	Request int
 }
 
-// Start serves a Provisioner until closed is called. Each operation succeeds after the given duration.
+// Start runs a Provisioner until closed is called. Each operation succeeds after the duration takes.
 func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
 	schema, err := fakegraphql.NewSchema("of a Kyma Provisioner", contract)
 	if err != nil {
@@ -66,7 +66,7 @@ func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
 	}, nil
 }
 
-// Calls returns all calls so far in order of arrival, including calls that a fault kept from being executed.
+// Calls returns all calls so far in order of arrival, including calls that were not executed because of a fault.
 func (p *Provisioner) Calls() []Call {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -75,7 +75,7 @@ func (p *Provisioner) Calls() []Call {
 }
 
 // ServeHTTP responds like the Kyma Provisioner: with 422 if a request violates the schema, otherwise with 200, even if a field
-// fails. A GET request has only a query.
+// fails. In a GET request, only the query parameter is read.
 func (p *Provisioner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := graphql.RawParams{Query: r.URL.Query().Get("query")}
 
@@ -156,7 +156,7 @@ func (p *Provisioner) record(call Call) {
 	p.calls = append(p.calls, call)
 }
 
-// respond writes a GraphQL response. Data and errors can both be present, as in the GraphQL specification.
+// respond writes a GraphQL response. As the GraphQL specification allows, a response can contain both data and errors.
 func respond(w http.ResponseWriter, status int, data any, problems ...*gqlerror.Error) {
 	body := map[string]any{"data": data}
 	if len(problems) > 0 {

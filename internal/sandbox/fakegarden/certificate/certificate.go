@@ -1,5 +1,5 @@
-// Package certificate issues the certificates of both gardens, and of tests: certificate authorities for servers and users,
-// serving certificates and client certificates.
+// Package certificate issues certificates for both gardens and for tests: CA certificates, serving certificates and client
+// certificates.
 package certificate
 
 import (
@@ -39,9 +39,9 @@ type Authority struct {
 	key         *rsa.PrivateKey
 }
 
-// NewKey generates the private key of an authority. It is an RSA key, because Gardener reads the key of a runtime's client
-// authority as PKCS#1. Generating a key takes about 0.1 seconds of CPU time. Several authorities can share a key: each has a
-// unique subject, and a certificate is verified only with the authority that it names as its issuer.
+// NewKey generates a private key for an Authority. It is an RSA key, because Gardener reads the key of a runtime's client CA as
+// PKCS#1. Generating a key takes about 0.1 seconds of CPU time. Several CAs can share a key: each has a unique subject, and a
+// certificate is verified only with the CA that it names as its issuer.
 func NewKey() (*rsa.PrivateKey, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -50,11 +50,11 @@ func NewKey() (*rsa.PrivateKey, error) {
 	return key, nil
 }
 
-// uniqueLength is the number of characters, of five random bits each, that make the subject of an authority unique. It is small, because
-// the subjects of all authorities must fit into the 64 KiB of the list that a server sends in each TLS handshake.
+// uniqueLength is the number of random characters, of five bits each, that make the subject of a CA unique. It is small, because
+// a server lists the subjects of all CAs in each TLS handshake, and this list is limited to 64 KiB.
 const uniqueLength = 10
 
-// NewAuthority returns a self-signed authority. Its subject is unique, even if another authority has the same common name and
+// NewAuthority returns a self-signed Authority. Its subject is unique, even if another Authority has the same common name and
 // key.
 func NewAuthority(commonName string, key *rsa.PrivateKey) (*Authority, error) {
 	certificate, err := sign(&x509.Certificate{
@@ -70,7 +70,7 @@ func NewAuthority(commonName string, key *rsa.PrivateKey) (*Authority, error) {
 	return &Authority{certificate: certificate, key: key}, nil
 }
 
-// LoadAuthority decodes an authority from PEM. It fails if the key does not belong to the certificate. The error quotes neither
+// LoadAuthority decodes an Authority from PEM. It fails if the key does not belong to the certificate. The error quotes neither
 // of them.
 func LoadAuthority(certificatePEM, keyPEM []byte) (*Authority, error) {
 	pair, err := tls.X509KeyPair(certificatePEM, keyPEM)
@@ -84,19 +84,19 @@ func LoadAuthority(certificatePEM, keyPEM []byte) (*Authority, error) {
 	return &Authority{certificate: pair.Leaf, key: key}, nil
 }
 
-// OpenAuthority loads the authority from the files ca.crt and ca.key in a folder. If they do not exist, it creates both;
-// otherwise it ignores the common name. Two processes must not create the same authority concurrently.
+// OpenAuthority loads an Authority from the files ca.crt and ca.key in dir. If they do not exist, it creates them; otherwise it
+// ignores commonName. Two processes must not create the same authority concurrently.
 func OpenAuthority(dir, commonName string) (*Authority, error) {
 	certificatePEM, err := os.ReadFile(filepath.Join(dir, certificateFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return createAuthority(dir, commonName)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the authority %q: %w", commonName, err)
+		return nil, fmt.Errorf("reading the certificate authority %q: %w", commonName, err)
 	}
 	keyPEM, err := os.ReadFile(filepath.Join(dir, keyFile))
 	if err != nil {
-		return nil, fmt.Errorf("reading the authority %q: %w", commonName, err)
+		return nil, fmt.Errorf("reading the certificate authority %q: %w", commonName, err)
 	}
 	return LoadAuthority(certificatePEM, keyPEM)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// authorities returns two authorities with the same key and the same common name.
+// authorities returns two CAs with the same key and the same common name.
 func authorities(t *testing.T) (first, second *certificate.Authority) {
 	t.Helper()
 	key, err := certificate.NewKey()

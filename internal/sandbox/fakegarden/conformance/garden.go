@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// fieldManager is the field manager of the Provisioner, so the scenarios own the same fields as the Provisioner.
+	// fieldManager is the Provisioner's field manager, so the scenarios own the same fields as the Provisioner.
 	fieldManager = "environment-broker-provisioner"
 
 	// kubernetesVersion is the Kubernetes version in shoot.yaml.
@@ -42,7 +42,8 @@ type Garden struct {
 	Namespace string
 	// Project is the name of the project. It is part of the technical IDs of the runtimes.
 	Project string
-	// Patience is the maximum time for which a scenario waits for a state of a Shoot. It then fails and reports the last operation.
+	// Patience limits how long a scenario waits for a Shoot to reach a state. When the time is over, the scenario fails and reports
+	// the last operation.
 	Patience time.Duration
 }
 
@@ -184,9 +185,9 @@ func (g Garden) injectFault(ctx context.Context, t *testing.T, shoot string, fau
 	}
 }
 
-// KeepPort assigns a port to a server of package runtimes, for restart tests. The port is outside the ephemeral port range, so no
-// outgoing connection uses it while the server is down; a port that the server chooses itself has no such guarantee. Call
-// KeepPort before the server starts for the first time, because the server reads the port from the file address in dir.
+// KeepPort gives a runtimes server a fixed port, for restart tests. The port is outside the ephemeral port range, so no outgoing
+// connection uses it while the server is down; a port that the server chooses itself has no such guarantee. Call KeepPort before
+// the server first starts, because the server reads its port from dir/address.
 func KeepPort(t *testing.T, dir string) {
 	t.Helper()
 	port, err := freeport.Draw(t.Context())

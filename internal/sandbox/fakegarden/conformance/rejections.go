@@ -42,8 +42,8 @@ type rejection struct {
 type request func(ctx context.Context, g Garden, shoot *gardencorev1beta1.Shoot) error
 
 // Rejections sends invalid requests and checks that the garden rejects them with the errors of Gardener's API server. The invalid
-// Shoots are in rejections.yaml; the function requests returns all other invalid requests. Users and the Provisioner see these
-// errors, so both the reason and the text are compared.
+// Shoots are in rejections.yaml; requests returns all other invalid requests. Users and the Provisioner see these errors, so both
+// the reason and the text are compared.
 func Rejections(t *testing.T, g Garden) {
 	ctx := t.Context()
 	var rejections []rejection
@@ -67,7 +67,7 @@ func Rejections(t *testing.T, g Garden) {
 	g.remove(ctx, t, name, nil)
 }
 
-// send sends the request and returns the garden's error.
+// send returns the garden's error, or nil if the garden accepts the request.
 func (r rejection) send(t *testing.T, g Garden, stored *gardencorev1beta1.Shoot) error {
 	t.Helper()
 	switch {

@@ -150,8 +150,8 @@ func checkAccess(t *testing.T, config *rest.Config) {
 	}
 }
 
-// discoverer returns a discovery client. It works with every runtime, because even a runtime without any kinds serves version and
-// discovery.
+// discoverer returns a discovery client. It works with every runtime, because even a runtime that serves no kinds answers version
+// and discovery requests.
 func discoverer(t *testing.T, config *rest.Config) *discovery.DiscoveryClient {
 	t.Helper()
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
@@ -161,7 +161,7 @@ func discoverer(t *testing.T, config *rest.Config) *discovery.DiscoveryClient {
 	return discoverer
 }
 
-// checkChange waits until the change of the workers is complete. The change must increment the generation once and must not
+// checkChange waits until the change of the worker pool is complete. The change must increment the generation once and must not
 // change the machine image of the nodes. The applied Shoot names no image: a garden that set the image default again would
 // replace the nodes as soon as the cloud profile offered a newer image.
 func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, before *gardencorev1beta1.Shoot) {
@@ -178,8 +178,8 @@ func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, befo
 	}
 }
 
-// checkDeletion deletes the runtime and checks that the Shoot and its certificate authorities are gone. A later runtime with the
-// same name must have a new client authority, so that it rejects old kubeconfigs.
+// checkDeletion deletes the runtime and checks that the Shoot and its CA certificates are gone. A later runtime with the same
+// name must have a new client CA, so that it rejects old kubeconfigs.
 func (g Garden) checkDeletion(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	var last *gardencorev1beta1.LastOperation

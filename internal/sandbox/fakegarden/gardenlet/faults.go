@@ -15,14 +15,15 @@ import (
 
 // Fault makes the creation or update of a Shoot fail or stall. Faults do not affect deletions.
 //
-// To inject a fault, set a key of the ConfigMap FaultsConfigMap in the project's namespace: the key is the name of a Shoot, or
-// FaultDefault for all other Shoots, and the value is a Fault. The gardenlet reads the ConfigMap whenever it reconciles a Shoot.
+// To inject a fault, set a key in the ConfigMap named FaultsConfigMap in the project's namespace: the key is the name of a Shoot,
+// or FaultDefault for all other Shoots, and the value is a Fault. The gardenlet reads the ConfigMap whenever it reconciles a
+// Shoot.
 type Fault string
 
 const (
 	// FaultsConfigMap is the name of the ConfigMap that injects faults.
 	FaultsConfigMap = "gardenlet-faults"
-	// FaultDefault is the key for all Shoots that have no separate key.
+	// FaultDefault is the key for all Shoots that have no key of their own.
 	FaultDefault = "default"
 
 	// FaultFailOnce fails the operation halfway. The gardenlet then sets the Shoot's key to FaultSpent, so that the next attempt
@@ -32,8 +33,8 @@ const (
 	FaultSpent Fault = "failed-once"
 	// FaultStuck keeps the operation in Processing until the fault is removed.
 	FaultStuck Fault = "stuck"
-	// FaultRateLimit puts the operation into Error with ERR_INFRA_RATE_LIMITS_EXCEEDED for two times its duration. Then the
-	// operation continues.
+	// FaultRateLimit puts the operation into Error with ERR_INFRA_RATE_LIMITS_EXCEEDED for twice its duration. Then the operation
+	// continues.
 	FaultRateLimit Fault = "rate-limit"
 	// FaultQuota fails every attempt with ERR_INFRA_QUOTA_EXCEEDED.
 	FaultQuota Fault = "quota"

@@ -1,7 +1,7 @@
-// Package gardenlet simulates Gardener's gardenlet for both gardens: it turns Shoots into runtimes and reports status like a real
-// gardenlet. Durations and faults can be configured.
+// Package gardenlet simulates Gardener's gardenlet for both gardens: it turns Shoots into runtimes and reports their status like
+// a real gardenlet. Durations and faults can be configured.
 //
-// It works with any API server that serves Gardener's types. The interface Runtimes determines how runtimes are implemented. All
+// It works with any API server that serves Gardener's types. The Runtimes interface determines how runtimes are implemented. All
 // state is in the objects, so a restarted gardenlet resumes its operations and starts the API servers of the runtimes again. To
 // add a fault, extend faults.go and progressAfter.
 package gardenlet
@@ -65,7 +65,7 @@ type Options struct {
 	// times in whole seconds, so an operation can be shorter by up to one second.
 	Creation time.Duration
 	Deletion time.Duration
-	// SeedName is the Seed to which Shoots are bound. If it is empty, Shoots are not bound.
+	// SeedName is the name of the Seed to which the gardenlet binds Shoots. If it is empty, the gardenlet does not bind them.
 	SeedName string
 	// DNSDomain is the suffix of the Shoot domain <shoot>.<project>.<DNSDomain>. If it is empty, the API server sets the domain when
 	// the Shoot is bound.
@@ -78,7 +78,7 @@ type Gardenlet struct {
 	Options
 
 	namespace string
-	// authorityKey returns the key that the client authorities of all runtimes share, because generating a key is slow.
+	// authorityKey returns the private key that the client CAs of all runtimes share, because generating a key is slow.
 	authorityKey func() (*rsa.PrivateKey, error)
 }
 

@@ -35,7 +35,7 @@ type fakeRuntimes struct {
 	mu      sync.Mutex
 	address string
 	running map[string]bool
-	// broken is the runtime that fails to start; slow is the runtime that takes very long to start.
+	// broken is the runtime that fails to start; slow is the runtime that takes a long time to start.
 	broken, slow string
 }
 

@@ -25,7 +25,7 @@ const (
 type progress struct {
 	state   gardencorev1beta1.LastOperationState
 	percent int32
-	// failure is an error message and code its category. Both are empty if there is no error.
+	// failure is an error message, or empty if there is no error. code is Gardener's category for the error, if it has one.
 	failure string
 	code    gardencorev1beta1.ErrorCode
 	// next is the time until the progress changes, or 0 if the operation waits for a change of the Shoot.
@@ -65,8 +65,8 @@ func progressAfter(elapsed, duration time.Duration, fault Fault) progress {
 	return faultless(elapsed, duration)
 }
 
-// faultless returns the progress of an operation without a fault. The percentage increases in equal steps until the operation
-// succeeds after its duration.
+// faultless returns the progress of an operation without a fault. The percentage increases in equal steps. The operation succeeds
+// when its duration has elapsed.
 func faultless(elapsed, duration time.Duration) progress {
 	if elapsed >= duration {
 		return progress{state: gardencorev1beta1.LastOperationStateSucceeded, percent: complete}
@@ -81,7 +81,7 @@ func faultless(elapsed, duration time.Duration) progress {
 }
 
 // failingHalfway returns the progress of an operation that fails after half of its duration. Before that, it looks like a
-// successful operation. The state Failed is final: only a retry by annotation or a change of the spec starts another operation.
+// successful operation. The Failed state is final: only a retry by annotation or a change of the spec starts another operation.
 func failingHalfway(elapsed, duration time.Duration, code gardencorev1beta1.ErrorCode, failure string) progress {
 	half := duration / 2
 	if elapsed >= half {

@@ -96,8 +96,8 @@ func (g *Gardenlet) startOperation(ctx context.Context, shoot *gardencorev1beta1
 	})
 }
 
-// running reports whether an operation has started and not ended. An operation in the state Error resumes without intervention;
-// one in the state Failed does not.
+// running reports whether an operation has started and not ended. An operation in the Error state resumes without intervention;
+// an operation in the Failed state does not.
 func running(shoot *gardencorev1beta1.Shoot) bool {
 	last := shoot.Status.LastOperation
 	return last != nil && slices.Contains([]gardencorev1beta1.LastOperationState{

@@ -22,8 +22,8 @@ const (
 	authorityKey           = "ca.key"
 )
 
-// start starts the runtime of a Shoot and stores the certificate authorities that admin kubeconfigs need. The caller must set the
-// address of the Shoot afterwards, because users request kubeconfigs as soon as the address exists. start is idempotent.
+// start starts a Shoot's runtime and stores the CA certificates that admin kubeconfigs need. The caller must not set the Shoot's
+// address before start has returned, because users request kubeconfigs as soon as the address exists. start is idempotent.
 func (g *Gardenlet) start(ctx context.Context, shoot *gardencorev1beta1.Shoot) (Endpoint, error) {
 	clientCA, err := g.clientAuthority(ctx, shoot)
 	if err != nil {
@@ -51,8 +51,8 @@ func (g *Gardenlet) keepRunning(ctx context.Context, shoot *gardencorev1beta1.Sh
 	})
 }
 
-// clientAuthority returns the certificate (PEM) of the authority that signs the runtime's client certificates. The authority is
-// created once for each Shoot, so that existing kubeconfigs stay valid.
+// clientAuthority returns the certificate (PEM) of the CA that signs the runtime's client certificates. The CA is created once
+// for each Shoot, so that existing kubeconfigs stay valid.
 func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot) ([]byte, error) {
 	secret := &gardencorev1beta1.InternalSecret{ObjectMeta: g.authorityMeta(shoot, clientAuthoritySuffix), Type: corev1.SecretTypeOpaque}
 	err := g.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
@@ -60,7 +60,7 @@ func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta
 		return secret.Data[authorityCertificate], nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading the client authority: %w", err)
+		return nil, fmt.Errorf("reading the client CA: %w", err)
 	}
 	key, err := g.authorityKey()
 	if err != nil {
@@ -72,13 +72,13 @@ func (g *Gardenlet) clientAuthority(ctx context.Context, shoot *gardencorev1beta
 	}
 	secret.Data = map[string][]byte{authorityCertificate: authority.CertificatePEM(), authorityKey: authority.KeyPEM()}
 	if err := g.Client.Create(ctx, secret); err != nil {
-		return nil, fmt.Errorf("storing the client authority: %w", err)
+		return nil, fmt.Errorf("storing the client CA: %w", err)
 	}
 	return authority.CertificatePEM(), nil
 }
 
-// publishAuthority stores the certificate of the authority that signed the runtime's serving certificate. Admin kubeconfigs
-// contain it. publishAuthority writes only if the certificate has changed.
+// publishAuthority stores the certificate of the CA that signed the runtime's serving certificate. Admin kubeconfigs contain it.
+// publishAuthority writes only if the certificate has changed.
 func (g *Gardenlet) publishAuthority(ctx context.Context, shoot *gardencorev1beta1.Shoot, certificatePEM []byte) error {
 	published := &corev1.ConfigMap{ObjectMeta: g.authorityMeta(shoot, clusterAuthoritySuffix)}
 	_, err := controllerutil.CreateOrUpdate(ctx, g.Client, published, func() error {
@@ -86,18 +86,18 @@ func (g *Gardenlet) publishAuthority(ctx context.Context, shoot *gardencorev1bet
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("publishing the authority of the runtime: %w", err)
+		return fmt.Errorf("publishing the CA of the runtime: %w", err)
 	}
 	return nil
 }
 
-// authorityMeta returns the name and namespace of the object that stores an authority of a Shoot. Gardener's API server finds the
+// authorityMeta returns the name and namespace of the object that stores one of a Shoot's CAs. Gardener's API server finds the
 // object by this name.
 func (g *Gardenlet) authorityMeta(shoot *gardencorev1beta1.Shoot, suffix string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: g.namespace, Name: shoot.Name + suffix}
 }
 
-// dismantle stops the runtime of a Shoot and deletes its authorities. It is idempotent.
+// dismantle stops a Shoot's runtime and deletes its CAs. It is idempotent.
 func (g *Gardenlet) dismantle(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if err := g.stop(ctx, shoot.Name); err != nil {
 		return err
@@ -113,8 +113,7 @@ func (g *Gardenlet) dismantle(ctx context.Context, shoot *gardencorev1beta1.Shoo
 	return nil
 }
 
-// stop stops the runtime of the Shoot with the name. It succeeds even if the Shoot no longer exists or the runtime is already
-// stopped.
+// stop stops the runtime of the named Shoot. It succeeds even if the Shoot no longer exists or the runtime is already stopped.
 func (g *Gardenlet) stop(ctx context.Context, shoot string) error {
 	if err := g.Runtimes.Stop(ctx, TechnicalID(g.Project, shoot)); err != nil {
 		return fmt.Errorf("stopping the runtime: %w", err)

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// writeStatus applies the change to the status of a Shoot, and stores the status unless it is unchanged. The update fails with a
-// conflict if another client has changed the Shoot since it was read; the Shoot is then reconciled again from its new state.
+// writeStatus applies change to a Shoot's status, and stores the status if it has changed. The update fails with a conflict if
+// another client has changed the Shoot since it was read; the Shoot is then reconciled again from its new state.
 func (g *Gardenlet) writeStatus(
 	ctx context.Context, shoot *gardencorev1beta1.Shoot, change func(status *gardencorev1beta1.ShootStatus),
 ) error {

@@ -70,9 +70,9 @@ func (s *Server) update(r *request) (int, any, error) {
 	return http.StatusOK, stored, err
 }
 
-// patch changes an object by a merge patch, a strategic merge patch or server-side apply. Only server-side apply creates a missing
-// object. As on a real API server, custom resources do not support strategic merge patches; here, kinds without a Go type do not
-// either. JSON patches return 415, because this project sends none to a garden or a runtime.
+// patch changes an object by a merge patch, a strategic merge patch or server-side apply. Only server-side apply creates a
+// missing object. As on a real API server, custom resources do not support strategic merge patches. On this server, kinds without
+// a Go type do not support them either. JSON patches return 415, because this project sends none to a garden or a runtime.
 func (s *Server) patch(r *request) (int, any, error) {
 	body, err := r.body()
 	if err != nil {
@@ -101,16 +101,16 @@ func (s *Server) patch(r *request) (int, any, error) {
 	return http.StatusOK, stored, err
 }
 
-// unsupportedPatch returns a 415.
+// unsupportedPatch returns a 415 error.
 func (r *request) unsupportedPatch() error {
 	return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", r.resource.plural(), r.key.Name,
 		"the server does not support this kind of patch for this kind of object", 0, true)
 }
 
-// patched returns an object with a patch applied by merge. It patches the JSON form of responses, which has no managed
-// fields; the field manager then takes these from the stored object. A resource version in the patch becomes part of the patched
-// object and makes the patch conditional. kube-apiserver uses the same patch library, so both order the keys of a RawExtension
-// alike.
+// patched returns an object with a patch applied by merge. It patches the JSON form of responses, which has no managed fields;
+// the field manager then takes these from the stored object. A resource version in the patch becomes part of the patched object
+// and makes the patch conditional. kube-apiserver uses the same patch library, so both order the keys of a RawExtension in the
+// same way.
 func (s *Server) patched(r *request, old object, patch []byte, merge func(document, patch []byte) ([]byte, error)) (client.Object, error) {
 	if old.Object == nil {
 		return nil, apierrors.NewNotFound(r.resource.plural(), r.key.Name)
@@ -182,9 +182,9 @@ func (r *request) modified() error {
 		errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
-// restrict undoes changes that the request may not make. If the kind has the subresource status, a request for the subresource
-// can change only the status, and any other request everything except the status. As on a real API server, other changes are
-// ignored instead of rejected, because clients send whole objects. restrict modifies changed.
+// restrict undoes changes that the request may not make. If the kind has a status subresource, a request for the subresource can
+// change only the status, and any other request can change everything except the status. As on a real API server, other changes
+// are ignored instead of rejected, because clients send whole objects. restrict may modify the object in changed.
 func (r *request) restrict(old object, changed runtime.Object) (client.Object, error) {
 	limited, err := asObject(changed)
 	if err != nil || !r.resource.Status {
@@ -213,8 +213,8 @@ type merge func(fields *managedfields.FieldManager, old object, live runtime.Obj
 
 // change merges a change into the stored object, admits the result and stores it. A dry run stores nothing.
 //
-// change holds the lock writing for its whole duration. Two changes of an object therefore never start from the same version,
-// and the rules in Admit see the state to which the change applies.
+// change holds Server.writing for its whole duration. Two changes of an object therefore never start from the same version, and
+// the rules in Admit see the state to which the change applies.
 func (s *Server) change(r *request, merge merge) (object, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -246,7 +246,7 @@ func (s *Server) change(r *request, merge merge) (object, error) {
 // finalizers, write removes it.
 //
 // write stores the file before the object becomes visible. If the process dies in between, the change still takes effect: it is
-// in the file when the server restarts. The caller must hold the lock writing.
+// in the file when the server restarts. The caller must hold Server.writing.
 func (s *Server) write(r *request, old object, changed client.Object) (object, error) {
 	if err := s.admit(r.Context(), old.Object, changed); err != nil {
 		return object{}, err
@@ -313,7 +313,7 @@ func (s *Server) remove(r *request) (int, any, error) {
 }
 
 // erase removes an object without finalizers. It removes the file first, so that a restarted server does not restore the object.
-// The caller must hold the lock writing.
+// The caller must hold Server.writing.
 func (s *Server) erase(r *request, old object) error {
 	if s.options.Admit != nil {
 		if err := s.options.Admit(r.Context(), s, old.Object, nil); err != nil {
@@ -362,7 +362,7 @@ func (s *Server) admit(ctx context.Context, old, object client.Object) error {
 
 // setMetadata sets the fields that clients cannot choose: UID, times and generation. It rejects names that are not DNS names,
 // which also ensures that file paths stay within the server's folder. The creation time is truncated to whole seconds, because
-// files contain no fractions. A deletion timestamp cannot be removed.
+// object files contain no fractions of a second. A deletion timestamp cannot be removed.
 func setMetadata(old, object client.Object) error {
 	if old != nil {
 		object.SetUID(old.GetUID())
@@ -410,7 +410,7 @@ func reflectField(object client.Object, name string) reflect.Value {
 
 func reflectStatus(object client.Object) reflect.Value { return reflectField(object, "Status") }
 
-// mergeStringData moves stringData of a Secret to data, as a real API server does. It overwrites existing keys.
+// mergeStringData moves a Secret's stringData to data, as a real API server does. It overwrites existing keys.
 func mergeStringData(secret *corev1.Secret) {
 	for key, value := range secret.StringData {
 		if secret.Data == nil {

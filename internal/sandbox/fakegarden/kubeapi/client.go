@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Calls counts requests by audit log verb: get, list, watch, create, update, patch, delete. Server-side apply counts as patch.
-// The zero value is ready to use.
+// Calls counts requests by API verb: get, list, watch, create, update, patch, delete. Server-side apply counts as patch. The zero
+// value is ready to use.
 type Calls struct {
 	mu    sync.Mutex
 	verbs map[string]int

@@ -35,7 +35,8 @@ func (s *Server) document(r *http.Request) (any, bool) {
 	return document, ok
 }
 
-// root returns the path of a group's kinds: /api for the core group, whose name is empty, and /apis for other groups.
+// root returns the path under which a group's kinds are served: /api for the core group, whose name is empty, and /apis for other
+// groups.
 func root(group schema.GroupVersion) string {
 	if group.Group == corev1.GroupName {
 		return "/api/" + group.Version
@@ -43,8 +44,8 @@ func root(group schema.GroupVersion) string {
 	return "/apis/" + group.String()
 }
 
-// discovery returns the discovery documents by path. Clients such as kubectl read them to find the served kinds. Each group has
-// one version. The documents never change, because the kinds of a server are fixed.
+// discovery returns the discovery documents, keyed by path. Clients such as kubectl read them to find the served kinds. Each
+// group has one version. The documents never change, because the kinds of a server are fixed.
 func discovery(kinds []Kind) map[string]any {
 	core := metav1.APIVersions{
 		TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"},

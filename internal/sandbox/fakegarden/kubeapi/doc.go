@@ -1,9 +1,10 @@
 // Package kubeapi is a small Kubernetes API server: an HTTP handler whose objects are in memory and in files. The fake garden
 // uses it to serve Gardener's API, and each simulated runtime uses it to serve its own objects.
 //
-// A server supports get, list in pages, watch, create, update, merge patch, strategic merge patch, server-side apply and delete, the
-// subresource status, and hooks for other subresources. It serves the kinds in Options.Kinds, as Go types or as unstructured objects.
-// Server.Client returns a client that calls the handler without a network. Behind a listener, the handler serves any Kubernetes client.
+// A server supports get, paginated list, watch, create, update, merge patch, strategic merge patch, server-side apply and delete,
+// the status subresource, and handlers for other subresources. It serves the kinds in Options.Kinds, as Go types or as
+// unstructured objects. Server.Client returns a client that calls the handler without a network. Behind a listener, the handler
+// serves any Kubernetes client.
 //
 // The server guarantees:
 //   - An acknowledged change survives the death of the process: the file is written before any client sees the change.
@@ -12,6 +13,6 @@
 //   - An update with an outdated resource version is a conflict, as is a deletion with a different UID.
 //   - Server-side apply records which manager owns which field.
 //
-// The server itself has no admission rules, no defaults and no authorization. Add a rule to the Admit function of the API, a kind
-// to its list of kinds, and a verb to Server.answer.
+// The server itself has no admission rules, no defaults and no authorization. To add a rule, extend the Admit function of the API
+// that uses the server; to add a kind, its list of kinds; to add a verb, Server.answer.
 package kubeapi

@@ -36,7 +36,7 @@ type request struct {
 	query    url.Values
 	resource *resource
 	key      types.NamespacedName
-	// verb is the audit log verb, or empty if the server does not support the request.
+	// verb is the API verb, such as list, or empty if the server does not support the request.
 	verb string
 	// subresource is the last path segment of a request for a subresource, or empty.
 	subresource string
@@ -146,7 +146,7 @@ func (s *Server) answer(r *request) (int, any, error) {
 	return 0, nil, apierrors.NewMethodNotSupported(r.resource.plural(), r.Method)
 }
 
-// answerSubresource calls the hook for a subresource.
+// answerSubresource calls the handler for a subresource. Only POST requests are supported.
 func (s *Server) answerSubresource(r *request) (int, any, error) {
 	plural := r.resource.plural()
 	name := plural.Resource + "/" + r.subresource
@@ -156,7 +156,7 @@ func (s *Server) answerSubresource(r *request) (int, any, error) {
 	return s.answerHook(r, name)
 }
 
-// answerHook calls the hook with a name, which must exist.
+// answerHook calls the handler with the given name in Options.Subresources, which must exist.
 func (s *Server) answerHook(r *request, name string) (int, any, error) {
 	body, err := s.options.Subresources[name](r.Context(), r.key, func(into runtime.Object) error {
 		kinds, _, err := s.options.Scheme.ObjectKinds(into)
@@ -176,7 +176,7 @@ type objectList struct {
 	Items []object `json:"items"`
 }
 
-// list returns the selected objects of a namespace, or of all namespaces if the request names none. With the parameter limit, it
+// list returns the selected objects of a namespace, or of all namespaces if the request names none. With the limit parameter, it
 // returns one page of them.
 func (s *Server) list(r *request) (int, any, error) {
 	selects, err := r.selection()
@@ -193,7 +193,7 @@ func (s *Server) list(r *request) (int, any, error) {
 	return http.StatusOK, list, nil
 }
 
-// page returns the page that the parameters limit and continue select, and the token of the next page. found must be in the order of
+// page returns the page that the limit and continue parameters select, and the token for the next page. found must be sorted by
 // namespace and name. Unlike on a real API server, a page also shows changes that happened after the request for the first page.
 func (r *request) page(found []object) ([]object, string, error) {
 	token, err := base64.RawURLEncoding.DecodeString(r.query.Get("continue"))
@@ -239,7 +239,7 @@ func (r *request) selection() (func(client.Object) bool, error) {
 	}, nil
 }
 
-// dryRun reports whether a change is admitted but not stored.
+// dryRun reports whether the request is a dry run, whose change is admitted but not stored.
 func (r *request) dryRun() bool { return slices.Contains(r.query["dryRun"], metav1.DryRunAll) }
 
 // body reads the request body, up to maxBody bytes. A longer body is truncated and then fails to decode.
@@ -251,7 +251,7 @@ func (r *request) body() ([]byte, error) {
 	return body, nil
 }
 
-// read decodes the request body into an object. The body must have the wanted kind.
+// read decodes the request body into an object. The body must contain an object of the wanted kind.
 func (s *Server) read(r *request, wanted schema.GroupVersionKind, into runtime.Object) error {
 	body, err := r.body()
 	if err != nil {
@@ -310,7 +310,7 @@ func (s *Server) removeOptions(r *request) (options metav1.DeleteOptions, err er
 	return options, nil
 }
 
-// invalidBody returns a 400. It does not quote the body, because it could be a Secret.
+// invalidBody returns a 400 error. It does not quote the body, because it could be a Secret.
 func invalidBody(wanted schema.GroupVersionKind) error {
 	return apierrors.NewBadRequest("the body is not a " + wanted.Kind)
 }

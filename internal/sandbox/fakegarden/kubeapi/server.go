@@ -24,24 +24,24 @@ type Kind struct {
 	schema.GroupVersionKind
 
 	Namespaced bool
-	// ReadOnly means that clients can only get, list and watch objects of the kind. A read-only kind has no objects, except those
+	// ReadOnly means that clients can only get, list and watch objects of this kind. A read-only kind has no objects, except those
 	// that an earlier version of the program has stored.
 	ReadOnly bool
-	// Review means that clients can only create objects of the kind, which are not stored: the hook in Options.Subresources with the name
-	// of the resource returns the response. Reviews of tokens are an example.
+	// Review means that clients can only create objects of this kind, such as TokenReviews, and that the server does not store them.
+	// The handler in Options.Subresources under the name of the resource returns the response.
 	Review bool
 	// ShortNames and Categories are names that clients accept instead of the resource, such as the short name ns for namespaces, or
 	// the category all.
 	ShortNames []string
 	Categories []string
-	// Status means that only requests for the subresource status can change the field Status. The kind must be a Go type with this
+	// Status means that only requests for the status subresource can change the Status field. The kind must be a Go type with this
 	// field.
 	Status bool
 	// Custom means that real API servers know the kind from a CustomResourceDefinition, so they do not support strategic merge patches for it.
 	Custom bool
 }
 
-// Resource returns the resource of the kind, such as configmaps.
+// Resource returns the kind's API resource, such as configmaps.
 func (k Kind) Resource() schema.GroupVersionResource {
 	resource, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
 	return resource
@@ -159,7 +159,7 @@ func Open(options Options) (*Server, error) {
 }
 
 // Get implements client.Reader without a request. It returns an error that satisfies apierrors.IsNotFound if there is no object
-// with the key. It ignores options. into must have the Go type of the kind.
+// with the given key. It ignores options. into must have the Go type of the kind.
 func (s *Server) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	resource, err := s.resourceOf(into)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Server) List(_ context.Context, into client.ObjectList, _ ...client.Lis
 	return meta.SetList(into, items)
 }
 
-// resourceOf returns the resource of an object or a list.
+// resourceOf returns the resource of an object or a list. It returns an error if the server does not serve its kind.
 func (s *Server) resourceOf(object runtime.Object) (*resource, error) {
 	kind, err := apiutil.GVKForObject(object, s.options.Scheme)
 	if err != nil {

@@ -41,8 +41,8 @@ func (s *Server) existing(resource *resource, key types.NamespacedName) (object,
 	return found, nil
 }
 
-// selected returns the selected objects, sorted by key, and the resource version of this state. A watch that starts at this
-// version receives every later change.
+// selected returns the objects for which selects returns true, sorted by key, and the resource version of this state. A watch
+// that starts at this version receives every later change.
 func (s *Server) selected(resource *resource, selects func(client.Object) bool) ([]object, uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -58,7 +58,7 @@ func (s *Server) selected(resource *resource, selects func(client.Object) bool) 
 	return found, s.version
 }
 
-// store replaces an object and records the change for watches. old is empty for a new object, stored is empty for a removed
+// store replaces an object and records the change for watches. old is empty for a new object; stored is empty for a removed
 // object. The caller has already updated the file, so the change survives if the process dies before store is called.
 func (s *Server) store(resource *resource, old, stored object) {
 	s.mu.Lock()
@@ -71,16 +71,16 @@ func (s *Server) store(resource *resource, old, stored object) {
 	s.publish(change{resource: resource, old: old, object: stored})
 }
 
-// path returns the file of an object: <dir>/<resource>.<group>/<namespace>/<name>.json. The parts are DNS names, so every object
-// has a separate file within the folder.
+// path returns the path of the file that stores an object: <dir>/<resource>.<group>/<namespace>/<name>.json. The parts are DNS
+// names, so every object has a separate file within the folder.
 func (s *Server) path(resource *resource, object client.Object) string {
 	return filepath.Join(s.options.Dir, resource.plural().String(),
 		cmp.Or(object.GetNamespace(), clusterScope), object.GetName()+extension)
 }
 
-// load restores the objects from all files and removes temporary files of a killed process. The version counter continues from
-// the highest version of the objects. The versions of deleted objects can therefore be reused; this is safe, because no watch
-// outlives the process. load needs no lock, because Open calls it before other goroutines can access the server.
+// load restores the objects from all files and removes temporary files that a killed process has left behind. The version counter
+// continues from the highest version of the objects. The versions of deleted objects can therefore be reused; this is safe,
+// because no watch outlives the process. load needs no lock, because Open calls it before other goroutines can access the server.
 func (s *Server) load() error {
 	if err := os.MkdirAll(s.options.Dir, 0o700); err != nil {
 		return err
@@ -110,7 +110,8 @@ func (s *Server) load() error {
 	})
 }
 
-// restore adds the object in a file without admitting it again, and raises the server's version to that of the object.
+// restore adds the object in a file without admitting it again. It raises the server's version to that of the object, if that is
+// higher.
 func (s *Server) restore(file []byte) error {
 	restored, err := s.decodeFile(file)
 	if err != nil {
@@ -129,7 +130,7 @@ func (s *Server) restore(file []byte) error {
 	return nil
 }
 
-// decodeFile returns the object in a file. Decoding normalizes an object; for example, times are cut to whole seconds. New
+// decodeFile returns the object in a file. Decoding normalizes an object; for example, times are truncated to whole seconds. New
 // versions of an object are therefore also decoded from their file, before they are stored.
 func (s *Server) decodeFile(file []byte) (object, error) {
 	decoded, _, err := s.decoder.Decode(file, nil, nil)

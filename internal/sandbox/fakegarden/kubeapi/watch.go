@@ -27,7 +27,7 @@ type change struct {
 
 // history contains the latest changes. Their resource versions are consecutive.
 type history struct {
-	// since is the version before the first change.
+	// since is the resource version before the first change in changes.
 	since   uint64
 	changes []change
 	// waiting contains a channel for each watch that waits for the next change; publish closes them all. Each watch creates its

@@ -47,7 +47,7 @@ type user struct {
 	roles []string
 }
 
-// userKey is the context key of the user of a request.
+// userKey is the context key for the user who sent a request.
 type userKey struct{}
 
 // authenticate returns the user of a request, identified by a client certificate or a token. It returns 401 without valid
@@ -68,9 +68,9 @@ func (s *Server) authenticate(r *http.Request, runtime *runtime) (user, error) {
 	return found, nil
 }
 
-// byCertificate accepts a client certificate that the runtime's authority has signed. The TLS handshake cannot verify the
-// certificate, because the authority depends on the path of the request. Members of the groups in Gardener's admin kubeconfigs
-// are administrators; other users with a certificate have no role.
+// byCertificate accepts a client certificate that the runtime's client CA has signed. The TLS handshake cannot verify the
+// certificate, because the CA depends on the path of the request. Members of the groups in Gardener's admin kubeconfigs are
+// administrators; other users with a certificate have no role.
 func (r *runtime) byCertificate(request *http.Request) (user, bool) {
 	if request.TLS == nil || len(request.TLS.PeerCertificates) == 0 {
 		return user{}, false
@@ -99,7 +99,8 @@ func (s *Server) byToken(request *http.Request, runtime *runtime) (user, bool) {
 	return s.ofToken(request.Context(), token, runtime.technicalID, runtime.api)
 }
 
-// ofToken returns the user of a token for a runtime with the objects.
+// ofToken returns the user that a ServiceAccount token authenticates in the runtime technicalID. It returns false if the token is
+// invalid or its account no longer exists. objects reads that runtime's objects.
 func (s *Server) ofToken(ctx context.Context, token, technicalID string, objects client.Reader) (user, bool) {
 	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.HS256})
 	if err != nil {
@@ -141,8 +142,8 @@ func rolesOf(ctx context.Context, objects client.Reader, account client.ObjectKe
 	return roles
 }
 
-// privateClaims are Kubernetes' private claims in a token: the account for which it was issued. The names are those of
-// Kubernetes, so that tests can read the claims in the same way as with a real runtime.
+// privateClaims contains Kubernetes' private claims in a token: the account for which the token was issued. The names are those
+// of Kubernetes, so that tests can read the claims in the same way as with a real runtime.
 type privateClaims struct {
 	Kubernetes struct {
 		Namespace string           `json:"namespace"`
@@ -207,7 +208,7 @@ func loadTokenKey(dir string) ([]byte, error) {
 		err = atomicfile.Write(path, key)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("loading the key of the tokens: %w", err)
+		return nil, fmt.Errorf("loading the key that signs tokens: %w", err)
 	}
 	return key, nil
 }

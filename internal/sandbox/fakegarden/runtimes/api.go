@@ -21,8 +21,8 @@ import (
 )
 
 // newScheme returns a scheme with the kinds of a runtime. Each runtime needs its own scheme, because clients add kinds to it.
-// Custom resources have no Go types and are unstructured. TokenRequest is not a served kind, but clients send it to the
-// subresource token.
+// Custom resources have no Go types and are unstructured. TokenRequest is not a served kind, but clients send it to the token
+// subresource.
 func newScheme(more More) (*k8sruntime.Scheme, error) {
 	scheme := k8sruntime.NewScheme()
 	builder := k8sruntime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme)
@@ -99,7 +99,7 @@ func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Serv
 	return api, nil
 }
 
-// admit implements kubeapi.Options.Admit.
+// admit implements kubeapi.Options.Admit. It applies the rules that all runtimes share, and then those in More.
 func (s *Server) admit(ctx context.Context, objects client.Reader, old, object client.Object) error {
 	if err := admit(ctx, objects, old, object); err != nil || s.more.Admit == nil {
 		return err
@@ -107,9 +107,9 @@ func (s *Server) admit(ctx context.Context, objects client.Reader, old, object c
 	return s.more.Admit(ctx, objects, old, object)
 }
 
-// admit checks the rules of every runtime. The namespace of a new object must exist; otherwise admit returns a not-found error for
-// the Namespace. A new Namespace is active. As on a real API server, the role of a binding is immutable, because a change would
-// silently extend the permissions of all subjects.
+// admit applies the rules that all runtimes share. The namespace of a new object must exist; otherwise admit returns a not-found
+// error for the Namespace. A new Namespace is active. As on a real API server, the role of a binding is immutable, because a
+// change would silently extend the permissions of all subjects.
 func admit(ctx context.Context, objects client.Reader, old, object client.Object) error {
 	if namespace, is := object.(*corev1.Namespace); is && old == nil {
 		namespace.Status.Phase = corev1.NamespaceActive
@@ -140,7 +140,7 @@ func authorize(r *http.Request, kind kubeapi.Kind) error {
 }
 
 // allows reports whether a ClusterRole allows a request for a kind. It implements the default roles of every cluster, simplified
-// to reading and writing; other roles allow nothing. As in a real cluster, the role view cannot read Secrets, because they
+// to reading and writing; other roles allow nothing. As in a real cluster, the view role cannot read Secrets, because they
 // contain the tokens of other accounts. Neither view nor edit can read roles or role bindings.
 func allows(role, method string, kind kubeapi.Kind) bool {
 	reads := method == http.MethodGet

@@ -3,8 +3,8 @@
 //
 // Each runtime is a server of package kubeapi with its own objects and files. No workloads run and no controllers react to
 // objects: the lists of Pods, Deployments and other common kinds are empty, and creating one fails with 405. This package adds
-// authentication by client certificates and ServiceAccount tokens, and authorization by the ClusterRoles that are bound to an
-// account. Start sets the authority of the client certificates.
+// authentication by client certificates and ServiceAccount tokens, and authorization by the ClusterRoles that are bound to a
+// ServiceAccount. Server.Start sets the CA for client certificates.
 //
-// To add a kind, extend storedKinds or emptyKinds. Rules for objects belong in the function admit, and roles in allows.
+// To add a kind, extend storedKinds or emptyKinds. Put rules for objects in admit, and rules for roles in allows.
 package runtimes

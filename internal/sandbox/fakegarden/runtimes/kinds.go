@@ -18,9 +18,9 @@ const categoryAll = "all"
 // kinds returns the served kinds. Requests for other kinds return 404.
 func kinds() []kubeapi.Kind { return slices.Concat(storedKinds(), emptyKinds()) }
 
-// storedKinds returns the kinds whose objects clients can change: kinds that grant or review access to a runtime, the kinds of Compass
-// and the service catalog, and some kinds for configuration. A real cluster serves the kinds of Compass and the service catalog only
-// after Kyma was installed; here they always exist.
+// storedKinds returns the kinds whose objects clients can create: kinds that grant or review access to a runtime, the Compass and
+// service catalog kinds, and some kinds for configuration. A real cluster serves the Compass and service catalog kinds only after
+// Kyma has been installed; here they always exist.
 func storedKinds() []kubeapi.Kind {
 	core, rbac := corev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion
 	authentication, authorization := authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion

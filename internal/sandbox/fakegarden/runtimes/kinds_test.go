@@ -84,7 +84,7 @@ func categories(t *testing.T, discover func() ([]*metav1.APIResourceList, error)
 }
 
 // TestEmptyKindsAreReadOnly checks that clients can list and get objects of an empty kind but cannot create or delete them, and
-// that the role view cannot read roles, as in a real cluster.
+// that the view role cannot read roles, as in a real cluster.
 func TestEmptyKindsAreReadOnly(t *testing.T) {
 	server, _ := serve(t, t.TempDir())
 	own := startRuntime(t, server, "own")

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// accountPrefix is the prefix of the user names of ServiceAccounts.
+// accountPrefix is the prefix of ServiceAccount user names.
 const accountPrefix = "system:serviceaccount:"
 
-// reviewToken sets the status of a review of a token for a runtime. The response does not repeat the token.
+// reviewToken sets the status of a TokenReview for a runtime. It clears the token, so that the response does not repeat it.
 func (s *Server) reviewToken(ctx context.Context, objects client.Reader, technicalID string, review *authenticationv1.TokenReview) {
 	found, valid := s.ofToken(ctx, review.Spec.Token, technicalID, objects)
 	review.TypeMeta = metav1.TypeMeta{Kind: "TokenReview", APIVersion: authenticationv1.SchemeGroupVersion.String()}
@@ -23,9 +23,9 @@ func (s *Server) reviewToken(ctx context.Context, objects client.Reader, technic
 	review.Status = authenticationv1.TokenReviewStatus{Authenticated: valid, User: authenticationv1.UserInfo{Username: found.name}}
 }
 
-// reviewAccess sets the status of a review of the permissions of a user. It grants everything to ServiceAccounts with the role
-// cluster-admin, and to other ServiceAccounts the paths that More.AllowsPath allows. It denies everything else, including access to
-// resources that a role permits.
+// reviewAccess sets the status of a SubjectAccessReview. It grants everything to ServiceAccounts with the cluster-admin role, and
+// to other ServiceAccounts the paths that More.AllowsPath allows. It denies everything else, including access to resources that a
+// role permits.
 func (s *Server) reviewAccess(ctx context.Context, objects client.Reader, review *authorizationv1.SubjectAccessReview) {
 	review.TypeMeta = metav1.TypeMeta{Kind: "SubjectAccessReview", APIVersion: authorizationv1.SchemeGroupVersion.String()}
 	review.Status = authorizationv1.SubjectAccessReviewStatus{}

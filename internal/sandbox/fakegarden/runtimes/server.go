@@ -38,24 +38,25 @@ const (
 
 // Options configures a server.
 type Options struct {
-	// Dir is a folder that only this server may use. It is created if it is missing. It contains the address, the certificate
-	// authority, the key that signs tokens, and a folder of objects for each runtime.
+	// Dir is a folder that only this server may use. It is created if it is missing. It contains the address, the CA of the serving
+	// certificate, the key that signs tokens, and a folder of objects for each runtime.
 	Dir string
 	// Version returns the Kubernetes version that a runtime reports, such as 1.35.4.
 	Version func(ctx context.Context, technicalID string) string
 	Log     logrus.FieldLogger
-	// More adds to what every runtime serves. It is optional.
+	// More contains kinds that every runtime serves in addition to the built-in ones. It is optional.
 	More More
 }
 
 // More contains additional kinds and their rules.
 type More struct {
 	Kinds []kubeapi.Kind
-	// AddToScheme registers the Go types of the kinds.
+	// AddToScheme registers the Go types of Kinds.
 	AddToScheme func(*k8sruntime.Scheme) error
 	// Admit completes and validates the objects of all kinds, like kubeapi.Options.Admit.
 	Admit func(ctx context.Context, objects client.Reader, old, object client.Object) error
-	// AllowsPath reports whether a ClusterRole allows a verb for a path that does not belong to a resource. SubjectAccessReviews call it.
+	// AllowsPath reports whether a ClusterRole allows a verb for a path that does not belong to a resource. It is called for
+	// SubjectAccessReviews.
 	AllowsPath func(role, verb, path string) bool
 }
 
@@ -76,7 +77,7 @@ func VersionOfShoot(garden client.Reader, project string, log logrus.FieldLogger
 
 // Server simulates the API servers of runtimes. Objects survive a restart of the process, but requests to a runtime return 404
 // until the gardenlet has started the runtime again. All runtimes share a serving certificate and a token key; each has its own
-// client authority and token audience. Server is safe for concurrent use.
+// client CA and token audience. Server is safe for concurrent use.
 type Server struct {
 	listener  net.Listener
 	tls       *tls.Config
@@ -93,19 +94,18 @@ type Server struct {
 	runtimes map[string]*runtime
 }
 
-// runtime is one simulated API server. Each Start creates a new value with the same objects, because the client authority can
-// change.
+// runtime is one simulated API server. Each Start creates a new value with the same objects, because the client CA can change.
 type runtime struct {
 	technicalID string
-	// clients contains the authorities whose client certificates the runtime accepts.
+	// clients contains the CAs whose client certificates the runtime accepts.
 	clients *x509.CertPool
 	api     *kubeapi.Server
 }
 
 var _ gardenlet.Runtimes = (*Server)(nil)
 
-// Listen opens the listener. The address and the authority of the serving certificate stay the same across restarts, so
-// kubeconfigs remain valid. If another process is using the address, Listen chooses a new one.
+// Listen opens the listener. The address and the CA of the serving certificate stay the same across restarts, so kubeconfigs
+// remain valid. If another process is using the address, Listen chooses a new one.
 func Listen(ctx context.Context, options Options) (*Server, error) {
 	authority, err := certificate.OpenAuthority(options.Dir, "runtimes of the local garden")
 	if err != nil {
@@ -132,7 +132,7 @@ func Listen(ctx context.Context, options Options) (*Server, error) {
 		tls: &tls.Config{
 			MinVersion:   tls.VersionTLS12,
 			Certificates: []tls.Certificate{serving},
-			// The authority of a client certificate depends on the path of the request, so byCertificate verifies it, not the handshake.
+			// The CA for client certificates depends on the path of the request, so byCertificate verifies them instead of the handshake.
 			ClientAuth: tls.RequestClientCert,
 		},
 		version: options.Version, more: options.More, dir: options.Dir, log: options.Log,
@@ -164,12 +164,13 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Start implements gardenlet.Runtimes. If the runtime is running, its objects remain and it accepts certificates of the given
-// authority from now on. Start holds the lock while it loads the objects, so that concurrent calls never open the same folder.
+// Start implements gardenlet.Runtimes. If the runtime is running, its objects remain and it accepts certificates that the given
+// CA has signed from now on. Start holds the lock while it loads the objects, so that concurrent calls never open the same
+// folder.
 func (s *Server) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(clientCA) {
-		return gardenlet.Endpoint{}, fmt.Errorf("starting %s: the client authority is not a PEM certificate", technicalID)
+		return gardenlet.Endpoint{}, fmt.Errorf("starting %s: the client CA is not a PEM certificate", technicalID)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -110,8 +110,7 @@ func startRuntime(t *testing.T, server *runtimes.Server, technicalID string) run
 	return runtime{endpoint, authority}
 }
 
-// as returns an HTTP client with a client certificate that the authority has signed. Without an authority, the client has no
-// certificate.
+// as returns an HTTP client with a client certificate that the given CA has signed. Without a CA, the client has no certificate.
 func (r runtime) as(t *testing.T, authority *certificate.Authority, organization string, validity time.Duration) *http.Client {
 	t.Helper()
 	pool := x509.NewCertPool()
@@ -130,7 +129,7 @@ func (r runtime) as(t *testing.T, authority *certificate.Authority, organization
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Like kubectl, send the certificate even if the server does not list its authority.
+		// Like kubectl, send the certificate even if the server does not list its CA.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &identity, nil }
 	}
 	transport := &http.Transport{TLSClientConfig: config}

@@ -6,7 +6,7 @@ ALTER TABLE audit ADD COLUMN erased_by TEXT NOT NULL DEFAULT '';
 
 CREATE INDEX audit_account ON audit (account) WHERE account <> '';
 
--- An erasure may empty the columns ordered_by and entry, once, and must name its own entry. All other columns stay.
+-- An erasure may clear the columns ordered_by and entry once, and must name its own entry. All other columns stay.
 -- +goose StatementBegin
 CREATE FUNCTION audit_allow_erasure() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -22,7 +22,7 @@ END
 $$;
 -- +goose StatementEnd
 
--- The entry of an operation is a part of its row. An erasure may empty it in the same way, if it is an erasure of the operation's
+-- The entry of an operation is a part of its row. An erasure may clear it in the same way, if it is an erasure of the operation's
 -- account and the operation has ended. This trigger runs after the update, so its result is ignored.
 -- +goose StatementBegin
 CREATE FUNCTION operations_audit_allow_erasure() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,5 +1,5 @@
 -- +goose Up
--- The hash chain over the audit log, see package internal/auditchain. A record covers the row with its ID in the table audit (source
+-- The hash chain over the audit log, see package internal/audit/chain. A record covers the row with its ID in the table audit (source
 -- 'entry') or operations (source 'operation'). Replicas add records after the commit of the rows.
 CREATE TABLE audit_chain (
     number     BIGINT PRIMARY KEY,

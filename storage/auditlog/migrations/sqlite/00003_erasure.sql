@@ -9,7 +9,7 @@ CREATE INDEX audit_account ON audit (account) WHERE account <> '';
 DROP TRIGGER audit_no_update;
 DROP TRIGGER operations_audit_no_update;
 
--- An erasure may empty the columns ordered_by and entry, once, and must name its own entry. All other columns stay. A migration
+-- An erasure may clear the columns ordered_by and entry once, and must name its own entry. All other columns stay. A migration
 -- that adds a column must add it to this trigger.
 -- +goose StatementBegin
 CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit
@@ -24,7 +24,7 @@ BEGIN
     SELECT RAISE(ABORT, 'the audit log is append-only');
 END;
 -- +goose StatementEnd
--- The entry of an operation is a part of its row. An erasure may empty it in the same way, if it is an erasure of the operation's
+-- The entry of an operation is a part of its row. An erasure may clear it in the same way, if it is an erasure of the operation's
 -- account and the operation has ended.
 -- +goose StatementBegin
 CREATE TRIGGER operations_audit_no_update

@@ -16,8 +16,8 @@ import (
 // clientValidity is long because developers copy kubeconfigs and use them for months.
 const clientValidity = 365 * 24 * time.Hour
 
-// Certificates is a folder that contains a certificate authority and the certificate files of servers. The authority is created
-// once, so that clients trust the server after a restart. Certificates are issued again at each start.
+// Certificates is a folder that contains a CA and the certificate files of servers. The CA is created once, so that clients trust
+// the server after a restart. Certificates are issued again at each start.
 type Certificates struct {
 	path      string
 	authority *certificate.Authority
@@ -29,8 +29,7 @@ type Files struct {
 	Key         string
 }
 
-// OpenCertificates loads the authority in a folder. If there is none, it creates the folder and an authority with the common
-// name.
+// OpenCertificates loads the CA in a folder. If there is none, it creates the folder and a CA with the given common name.
 func OpenCertificates(path, commonName string) (*Certificates, error) {
 	authority, err := certificate.OpenAuthority(path, commonName)
 	if err != nil {
@@ -42,10 +41,10 @@ func OpenCertificates(path, commonName string) (*Certificates, error) {
 // Path returns the path of a file in the folder. The file need not exist.
 func (c *Certificates) Path(name string) string { return filepath.Join(c.path, name) }
 
-// CA returns the certificate (PEM) of the authority.
+// CA returns the certificate of the CA, in PEM.
 func (c *Certificates) CA() []byte { return c.authority.CertificatePEM() }
 
-// Authority returns the files of the authority itself. Its key is also used to sign ServiceAccount tokens.
+// Authority returns the files of the CA itself. Its key also signs ServiceAccount tokens.
 func (c *Certificates) Authority() Files { return c.files("ca") }
 
 // Server issues a serving certificate for hosts and writes it to files with the given name.
@@ -57,7 +56,7 @@ func (c *Certificates) Server(name string, hosts ...string) (Files, error) {
 	return c.write(name, pair)
 }
 
-// Client issues a client certificate for a user and groups and writes it to files with the user's name.
+// Client issues a client certificate for a user and groups and writes it to files that are named after the user.
 func (c *Certificates) Client(user string, groups ...string) (Files, error) {
 	pair, err := c.issueClient(user, groups)
 	if err != nil {
@@ -66,8 +65,8 @@ func (c *Certificates) Client(user string, groups ...string) (Files, error) {
 	return c.write(user, pair)
 }
 
-// TLS issues a client certificate for a user and groups and returns a client configuration with the certificate and the
-// authority. It writes no files.
+// TLS issues a client certificate for a user and groups and returns a client configuration with the certificate and the CA. It
+// writes no files.
 func (c *Certificates) TLS(user string, groups ...string) (rest.TLSClientConfig, error) {
 	pair, err := c.issueClient(user, groups)
 	if err != nil {
@@ -94,8 +93,8 @@ func (c *Certificates) write(name string, pair certificate.Pair) (Files, error) 
 	return files, atomicfile.Write(files.Certificate, pair.Certificate)
 }
 
-// WriteKubeconfig writes a kubeconfig with the server, authority and client certificate of a configuration. The kubeconfig has
-// one context, which uses the given namespace; namespace may be empty.
+// WriteKubeconfig writes a kubeconfig with the server, CA and client certificate of a configuration. The kubeconfig has one
+// context, which uses the given namespace; namespace may be empty.
 func WriteKubeconfig(path string, config *rest.Config, namespace string) error {
 	const name = "garden"
 	file := clientcmdapi.NewConfig()

@@ -38,9 +38,9 @@ type Config struct {
 	// etcd but no objects.
 	EtcdURL    string
 	EtcdPrefix string
-	// Certificates contains the authority that signs the serving certificate.
+	// Certificates contains the CA that signs the serving certificate.
 	Certificates *Certificates
-	// ClientCAFile is a file with the authorities of accepted client certificates. It must include the authority of Certificates.
+	// ClientCAFile is a file with the CAs whose client certificates the API server accepts. It must include the CA of Certificates.
 	// The API server reloads the file when it changes.
 	ClientCAFile string
 	// Args are additional command-line arguments.
@@ -53,7 +53,7 @@ type Server struct {
 
 	// URL is the address of the API server, without a path.
 	URL string
-	// CA is the authority (PEM) of the serving certificate.
+	// CA is the certificate (PEM) of the CA that signed the serving certificate.
 	CA []byte
 	// Admin contains cluster-admin credentials. Clients that use it are not rate-limited.
 	Admin *rest.Config
@@ -112,7 +112,7 @@ func (s *Server) waitReady(ctx context.Context) error {
 // arguments returns the flags of an API server. They minimize its load, because dozens of API servers share a machine with other
 // test processes: the watch cache and request priorities are off, and events are deleted after minutes instead of an hour.
 //
-// There is no controller-manager. The admission plugin ServiceAccount is therefore off, because it requires default accounts that
+// There is no controller-manager. The ServiceAccount admission plugin is therefore off, because it requires default accounts that
 // the controller-manager creates. Garbage collection is off too, because foreground deletions would wait for the
 // controller-manager.
 func arguments(config Config, serving Files) []string {

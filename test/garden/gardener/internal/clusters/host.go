@@ -40,7 +40,7 @@ type Config struct {
 func (c Config) hostDir(name string) string { return filepath.Join(c.Dir, name) }
 
 // host is an API server that starts when a runtime first needs it, and restarts when it is needed again after its process has
-// exited. Its address, authority and objects survive the process.
+// exited. Its address, CA and objects outlive the process.
 type host struct {
 	config       Config
 	name         string
@@ -50,7 +50,7 @@ type host struct {
 	mu sync.Mutex
 	// server is nil while the API server is not running.
 	server *apiserver.Server
-	// clientCAs contains the client authorities (PEM) by technical ID of the runtime. After a restart of the garden, it is empty
+	// clientCAs contains the client CAs (PEM), keyed by the technical ID of the runtime. After a restart of the garden, it is empty
 	// until the gardenlet has started the runtimes again.
 	clientCAs map[string][]byte
 }
@@ -78,8 +78,8 @@ func (h *host) serve(ctx context.Context, runtime string, clientCA []byte) (gard
 	return gardenlet.Endpoint{URL: server.URL, CA: server.CA}, nil
 }
 
-// admit adds a client authority to the host's file and starts the host if it is not running. It holds the lock during the start,
-// so that two runtimes of the same host cannot start the API server concurrently.
+// admit adds a client CA to the client CA file and starts the host if it is not running. It holds the lock during the start, so
+// that two runtimes of the same host cannot start the API server concurrently.
 func (h *host) admit(ctx context.Context, runtime string, clientCA []byte) (*apiserver.Server, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,7 +108,7 @@ func (h *host) admit(ctx context.Context, runtime string, clientCA []byte) (*api
 	return server, nil
 }
 
-// forget removes the client authority of a runtime, which invalidates its admin kubeconfigs. Unknown runtimes are ignored.
+// forget removes a runtime's client CA, which invalidates its admin kubeconfigs. Unknown runtimes are ignored.
 func (h *host) forget(runtime string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,8 +119,8 @@ func (h *host) forget(runtime string) error {
 	return h.writeClientCAs()
 }
 
-// writeClientCAs writes the file with the client authorities, which the API server reloads when it changes. The caller must hold
-// the lock.
+// writeClientCAs writes the file with the client CAs, which the API server reloads when it changes. The caller must hold the
+// lock.
 func (h *host) writeClientCAs() error {
 	all := h.certificates.CA()
 	for _, clientCA := range h.clientCAs {
@@ -166,8 +166,8 @@ func (h *host) report(server *apiserver.Server) {
 	}
 }
 
-// control runs a controller of an API server until the context ends. The context ends when the process of the API server exits.
-// task describes the controller's work in log messages.
+// control runs a controller of an API server until the context ends. The context ends when the API server process exits. task
+// completes the log message "a runtime cannot …".
 func (h *host) control(ctx context.Context, server *apiserver.Server, task string,
 	run func(ctx context.Context, admin *rest.Config, log logrus.FieldLogger) error,
 ) {
@@ -218,7 +218,8 @@ func wipe(ctx context.Context, etcdURL, host string) (err error) {
 	return nil
 }
 
-// grantRoles makes the roles of a runtime effective before the runtime is used: those of its administrators and the aggregated ones.
+// grantRoles makes the roles of a runtime effective before the runtime is used: it grants administrators their rights, and
+// completes the aggregated roles.
 func grantRoles(ctx context.Context, admin *rest.Config) error {
 	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {

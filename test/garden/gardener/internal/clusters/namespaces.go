@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// retryAfter is the resync period of the informer, and therefore the pause before another attempt to remove a namespace.
+// retryAfter is the resync period of the informers, and therefore the longest pause before a failed attempt is repeated.
 const retryAfter = 5 * time.Second
 
 // namespaces empties and finalizes the terminating namespaces of a runtime. In a real cluster, kube-controller-manager does this.

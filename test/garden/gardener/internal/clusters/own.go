@@ -15,7 +15,7 @@ import (
 type Own struct {
 	config Config
 	// starts limits the number of concurrent starts to the number of cores. Each start uses one core for a few seconds, so with too
-	// many of them the API servers would not be ready in time.
+	// many concurrent starts the API servers would not be ready in time.
 	starts chan struct{}
 
 	mu    sync.Mutex
@@ -27,8 +27,8 @@ func NewOwn(config Config) *Own {
 	return &Own{config: config, starts: make(chan struct{}, runtime.NumCPU()), hosts: map[string]*host{}}
 }
 
-// Start implements gardenlet.Runtimes. It waits until a slot in starts is free. If the API server of a started runtime has
-// exited, Start starts it again.
+// Start implements gardenlet.Runtimes. It waits for a free slot in o.starts. If the runtime's API server has exited, Start
+// restarts it.
 func (o *Own) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	select {
 	case o.starts <- struct{}{}:
@@ -75,7 +75,7 @@ func (o *Own) Close() error {
 	return errors.Join(failures...)
 }
 
-// host returns the host of a runtime. The first call for a runtime opens it.
+// host returns the host of a runtime, which the first call for this runtime opens.
 func (o *Own) host(name string) (*host, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,8 +94,8 @@ func (o *Own) host(name string) (*host, error) {
 const sharedName = "shared"
 
 // Shared runs one kube-apiserver for all runtimes. Users of one runtime can see the objects of all runtimes, and objects remain
-// when a runtime is deleted. There can be about 1,100 runtimes: a TLS handshake lists the client authorities of all of them in at most
-// 64 KiB. It is safe for concurrent use.
+// when a runtime is deleted. There can be about 1,100 runtimes: a TLS handshake lists the client CAs of all of them in at most 64
+// KiB. It is safe for concurrent use.
 type Shared struct {
 	host *host
 }

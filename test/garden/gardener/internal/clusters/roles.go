@@ -18,13 +18,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// maxAggregations bounds the passes of aggregateRoles. Each pass aggregates one more level: edit aggregates view, and admin
-// aggregates edit.
+// maxAggregations is the maximum number of rounds in aggregateRoles. Each round aggregates one more level: edit aggregates view,
+// and admin aggregates edit.
 const maxAggregations = 10
 
-// aggregateRoles adds the rules of the selected roles to each aggregated ClusterRole of a runtime, such as view and edit. It
-// returns when all aggregated roles are complete. In a real cluster, the controller-manager does this. Without it, these roles
-// allow nothing.
+// aggregateRoles completes the aggregated ClusterRoles of a runtime, such as view and edit: it adds the rules of the roles that
+// they select. It returns when all aggregated roles are complete. In a real cluster, the controller-manager does this. Without
+// it, these roles allow nothing.
 func aggregateRoles(ctx context.Context, client kubernetes.Interface) error {
 	for range maxAggregations {
 		list, err := client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{})
@@ -43,8 +43,8 @@ func aggregateRoles(ctx context.Context, client kubernetes.Interface) error {
 	return fmt.Errorf("the cluster roles of a runtime still change after %d aggregations", maxAggregations)
 }
 
-// keepRolesAggregated repeats the aggregation whenever a ClusterRole changes, until the context ends. Users extend view and edit by
-// ClusterRoles of their own, with the labels aggregate-to-view and aggregate-to-edit.
+// keepRolesAggregated repeats the aggregation whenever a ClusterRole changes, until the context ends. Users extend view and edit
+// with their own ClusterRoles, which have the labels aggregate-to-view and aggregate-to-edit.
 func keepRolesAggregated(ctx context.Context, admin *rest.Config, log logrus.FieldLogger) error {
 	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {

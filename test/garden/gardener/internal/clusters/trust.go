@@ -15,20 +15,20 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/apiserver"
 )
 
-// trustWithin is how long an API server may take to reload the file with client authorities: less than a second with file
+// trustWithin is how long an API server may take to reload the file with the client CAs: less than a second with file
 // notifications, up to a minute without them.
 const trustWithin = 90 * time.Second
 
-// awaitTrust waits until the API server accepts client certificates of an authority (PEM). It needs no client certificate,
-// because an API server lists the accepted authorities in the TLS handshake.
+// awaitTrust waits until the API server accepts client certificates that clientCA (PEM) has signed. It needs no client
+// certificate, because an API server lists the accepted CAs in the TLS handshake.
 func awaitTrust(ctx context.Context, server *apiserver.Server, clientCA []byte) error {
 	block, _ := pem.Decode(clientCA)
 	if block == nil {
-		return errors.New("the client authority of the runtime is not PEM")
+		return errors.New("the client CA of the runtime is not PEM")
 	}
 	authority, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return fmt.Errorf("parsing the client authority of the runtime: %w", err)
+		return fmt.Errorf("parsing the client CA of the runtime: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, trustWithin)
 	defer cancel()
@@ -44,7 +44,7 @@ func awaitTrust(ctx context.Context, server *apiserver.Server, clientCA []byte) 
 	})
 }
 
-// acceptedAuthorities returns the subjects (DER) of the authorities whose client certificates an API server accepts.
+// acceptedAuthorities returns the subjects (DER) of the CAs whose client certificates an API server accepts.
 func acceptedAuthorities(ctx context.Context, server *apiserver.Server) ([][]byte, error) {
 	address, err := url.Parse(server.URL)
 	if err != nil {
@@ -63,7 +63,7 @@ func acceptedAuthorities(ctx context.Context, server *apiserver.Server) ([][]byt
 	}}
 	connection, err := dialer.DialContext(ctx, "tcp", address.Host)
 	if err != nil {
-		return nil, fmt.Errorf("listing the client authorities of %s: %w", server.URL, err)
+		return nil, fmt.Errorf("listing the client CAs that %s accepts: %w", server.URL, err)
 	}
 	return accepted, connection.Close()
 }

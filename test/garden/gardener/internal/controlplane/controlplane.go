@@ -36,7 +36,7 @@ type ControlPlane struct {
 
 	// EtcdURL is the address of etcd, which stores all objects of the garden and the runtimes.
 	EtcdURL string
-	// Certificates contains the authority for the garden's users and servers.
+	// Certificates contains the CA for the garden's users and servers.
 	Certificates *apiserver.Certificates
 	// Kubernetes is the API server to which users of the garden connect.
 	Kubernetes *apiserver.Server
@@ -78,13 +78,13 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// watch sends the exit of the process to Ended. Its goroutine ends with the process.
+// watch sends the error of the process to c.ended when the process exits. Its goroutine ends with the process.
 func (c *ControlPlane) watch(process *process.Process) {
 	go func() {
 		<-process.Exited()
 		select {
 		case c.ended <- process.Err():
-		default: // the first end has caused the others
+		default: // the first exit has caused the others
 		}
 	}()
 }

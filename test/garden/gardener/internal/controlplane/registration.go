@@ -25,7 +25,8 @@ const (
 	serviceNamespace = metav1.NamespaceSystem
 	// startedAnnotation is the annotation that contains the time of the last start of Gardener's API server.
 	startedAnnotation = "garden/started"
-	// priority orders groups and versions in discovery. All of Gardener's have the same priority. It has no effect on requests.
+	// priority determines the order of groups and versions in discovery. All of Gardener's groups and versions have the same
+	// priority. It has no effect on requests.
 	priority = 100
 )
 
@@ -37,8 +38,8 @@ type registration struct {
 	ca     []byte
 }
 
-// newRegistration prepares the registration of the server that listens on port. ca is the authority (PEM) of its serving
-// certificate.
+// newRegistration prepares the registration of Gardener's API server, which listens on port. ca is the certificate (PEM) of the
+// CA that signed its serving certificate.
 func newRegistration(admin *rest.Config, port int, ca []byte) (*registration, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiregistrationv1.AddToScheme} {

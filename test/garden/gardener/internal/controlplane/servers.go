@@ -60,7 +60,7 @@ func (c *ControlPlane) startKubernetes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A client certificate of this authority permits its owner to act as any user, so the authority issues no other certificates.
+	// A client certificate from this CA permits its owner to act as any user, so the CA issues no other certificates.
 	frontProxy, err := apiserver.OpenCertificates(filepath.Join(c.config.Dir, "front-proxy"), "front-proxy")
 	if err != nil {
 		return err

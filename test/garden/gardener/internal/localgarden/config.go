@@ -53,8 +53,8 @@ func Parse(arguments []string, output io.Writer) (Config, error) {
 	flags.StringVar(&config.Binaries, "bin-dir", "", "`folder` that contains etcd, kube-apiserver and gardener-apiserver (default: the folder of garden itself)")
 	flags.StringVar((*string)(&config.Runtimes), "runtimes", string(RuntimesOwn),
 		"`own`: a kube-apiserver for each runtime; shared: one for all runtimes; simulated: none, the garden itself serves a few kinds of objects")
-	flags.DurationVar(&config.Creation, "cluster-creation", 5*time.Second, "minimum `duration` of the creation or a change of a cluster")
-	flags.DurationVar(&config.Deletion, "cluster-deletion", 0, "minimum `duration` of the deletion of a cluster (default: half of --cluster-creation)")
+	flags.DurationVar(&config.Creation, "cluster-creation", 5*time.Second, "minimum `duration` for creating or changing a cluster")
+	flags.DurationVar(&config.Deletion, "cluster-deletion", 0, "minimum `duration` for deleting a cluster (default: half of --cluster-creation)")
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "`file` for the kubeconfig of the project's member (default: kubeconfig in --dir)")
 	flags.StringVar(&config.Project, "project", "local", "`name` of the project")
 	if err := flags.Parse(arguments); err != nil {

@@ -122,7 +122,7 @@ func (g *garden) runGardenlet(ctx context.Context, worker *gardenlet.Gardenlet) 
 }
 
 // writeKubeconfigs writes the kubeconfigs of the services and the administrator. Each start issues new certificates. Certificates
-// from earlier starts remain valid, because the authority is the same.
+// from earlier starts remain valid, because the CA is the same.
 func (g *garden) writeKubeconfigs() error {
 	config := *g.plane.Kubernetes.Admin
 	credentials, err := g.plane.Certificates.TLS(member)

@@ -12,7 +12,7 @@ import (
 const (
 	// interval is the pause between two probes.
 	interval = 50 * time.Millisecond
-	// answerTimeout limits a single request of Answers.
+	// answerTimeout limits each request of the probe that Answers returns.
 	answerTimeout = 5 * time.Second
 	// lockTimeout is how long Lock waits for another garden that is stopping.
 	lockTimeout = 15 * time.Second
