@@ -24,7 +24,11 @@ func (s stores) endpointCalls() map[string]call {
 		"endpoints.Set": func(ctx context.Context) error {
 			return s.endpoints.Set(ctx, known, environment.Endpoint{Server: "https://api.example.com"}, filledAt)
 		},
-		"endpoints.AddMissing": func(ctx context.Context) error { return s.endpoints.AddMissing(ctx, filledAt) },
+		"endpoints.AddMissing": func(ctx context.Context) error {
+			_, err := s.endpoints.AddMissing(ctx, filledAt, "i10")
+
+			return err
+		},
 		"endpoints.ListDue": func(ctx context.Context) error {
 			_, err := s.endpoints.ListDue(ctx, filledAt, 25)
 

@@ -193,7 +193,11 @@ func (s stores) windowCalls(id string, target environment.Target) map[string]cal
 		"orchestrations.SetShootWindow": func(ctx context.Context) error {
 			return s.orchestrations.SetShootWindow(ctx, "i4", fleet.WindowTimes{}, filledAt)
 		},
-		"orchestrations.AddShootWindows": func(ctx context.Context) error { return s.orchestrations.AddShootWindows(ctx, filledAt) },
+		"orchestrations.AddShootWindows": func(ctx context.Context) error {
+			_, err := s.orchestrations.AddShootWindows(ctx, filledAt, "i4")
+
+			return err
+		},
 		"orchestrations.DueShootWindows": func(ctx context.Context) error {
 			_, err := s.orchestrations.DueShootWindows(ctx, filledAt, page)
 

@@ -105,8 +105,6 @@ func mayScan() map[string]string {
 		"accounts.List":                   "it lists both tables, only on request",
 		"leftovers.Count":                 nearlyAll,
 		"leftovers.CountSteps":            "it counts all rows, which are few: something is wrong with each of them",
-		"orchestrations.AddShootWindows":  "it compares all instances with all stored windows, every ten minutes",
-		"endpoints.AddMissing":            "it compares all instances with all endpoints, once a day",
 		"orchestrations.List ready":       "its total counts all orchestrations, which are few",
 		"notifications.Hold":              "the table notification_lease has one row",
 		"notifications.ReturnLease":       "the table notification_lease has one row",

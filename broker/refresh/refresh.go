@@ -68,27 +68,43 @@ type Refresher struct {
 	Kubeconfigs Kubeconfigs
 	Clock       clock.WithTicker
 	Log         logrus.FieldLogger
-
-	searched time.Time
 }
 
-// Part returns the lifecycle.Part that calls Refresh periodically.
-func (r *Refresher) Part() lifecycle.Part {
-	return lifecycle.Periodic{Name: "addresses of clusters", Every: every, Work: r.Refresh, Clock: r.Clock, Log: r.Log}.Part()
+// Parts returns the lifecycle.Parts that call Refresh and AddMissing periodically.
+func (r *Refresher) Parts() []lifecycle.Part {
+	return []lifecycle.Part{
+		lifecycle.Periodic{Name: "addresses of clusters", Every: every, Work: r.Refresh, Clock: r.Clock, Log: r.Log}.Part(),
+		lifecycle.Periodic{Name: "missing addresses of clusters", Every: missingEvery, Work: r.AddMissing, Clock: r.Clock, Log: r.Log}.Part(),
+	}
+}
+
+// AddMissing makes the addresses of all clusters without a stored address due now.
+func (r *Refresher) AddMissing(ctx context.Context) error {
+	return allPages(ctx, r.Clock, func(after string) (string, error) { return r.Endpoints.AddMissing(ctx, r.Clock.Now(), after) })
+}
+
+// allPages calls add for each page of instances and rests between the pages. add returns the ID after which the next page starts, or "".
+func allPages(ctx context.Context, clock clock.Clock, add func(after string) (next string, err error)) error {
+	for after := ""; ; {
+		started := clock.Now()
+
+		next, err := add(after)
+		if err != nil || next == "" {
+			return err
+		}
+
+		after = next
+
+		if err := lifecycle.Rest(ctx, clock, clock.Since(started)); err != nil {
+			return err
+		}
+	}
 }
 
 // Refresh reads the addresses that are due, at most batch. It stops at the first error of the database. An address that cannot be
 // read is due again after retryAfter.
 func (r *Refresher) Refresh(ctx context.Context) error {
 	now := r.Clock.Now()
-
-	if r.searched.IsZero() || now.Sub(r.searched) >= missingEvery {
-		if err := r.Endpoints.AddMissing(ctx, now); err != nil {
-			return err
-		}
-
-		r.searched = now
-	}
 
 	due, err := r.Endpoints.ListDue(ctx, now, batch)
 	if err != nil {

@@ -39,13 +39,19 @@ type Windows struct {
 	Provisioner ShootWindows
 	Clock       clock.WithTicker
 	Log         logrus.FieldLogger
-
-	searched time.Time
 }
 
-// Part returns the lifecycle.Part that calls Refresh periodically.
-func (w *Windows) Part() lifecycle.Part {
-	return lifecycle.Periodic{Name: "maintenance windows", Every: every, Work: w.Refresh, Clock: w.Clock, Log: w.Log}.Part()
+// Parts returns the lifecycle.Parts that call Refresh and AddMissing periodically.
+func (w *Windows) Parts() []lifecycle.Part {
+	return []lifecycle.Part{
+		lifecycle.Periodic{Name: "maintenance windows", Every: every, Work: w.Refresh, Clock: w.Clock, Log: w.Log}.Part(),
+		lifecycle.Periodic{Name: "missing maintenance windows", Every: newWindowsEvery, Work: w.AddMissing, Clock: w.Clock, Log: w.Log}.Part(),
+	}
+}
+
+// AddMissing makes the windows of all Shoots without a stored window due now.
+func (w *Windows) AddMissing(ctx context.Context) error {
+	return allPages(ctx, w.Clock, func(after string) (string, error) { return w.Store.AddShootWindows(ctx, w.Clock.Now(), after) })
 }
 
 // Refresh reads the windows that are due, at most batch. It stops at the first error of the database. A window that cannot be
@@ -53,14 +59,6 @@ func (w *Windows) Part() lifecycle.Part {
 // windows.
 func (w *Windows) Refresh(ctx context.Context) error {
 	now := w.Clock.Now()
-
-	if w.searched.IsZero() || now.Sub(w.searched) >= newWindowsEvery {
-		if err := w.Store.AddShootWindows(ctx, now); err != nil {
-			return err
-		}
-
-		w.searched = now
-	}
 
 	due, err := w.Store.DueShootWindows(ctx, now, batch)
 	if err != nil {

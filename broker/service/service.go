@@ -247,7 +247,9 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		estimator: estimator, comparer: comparer, streams: s.streams(config, stores, publisher, requests),
 	})
 
-	return s.serve(ctx, config, served{operators, connected.bundles}, requests, slices.Concat(stores.audit, connected.parts, runner.Parts(), s.retention(config, stores), []lifecycle.Part{
+	refreshers := append(s.addresses(stores, access), s.windows(stores, provisioner)...)
+
+	return s.serve(ctx, config, served{operators, connected.bundles}, requests, slices.Concat(stores.audit, connected.parts, runner.Parts(), s.retention(config, stores), refreshers, []lifecycle.Part{
 		{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 		watch(config, plans, recorder, s.Log),
 		{Name: "feed", Run: follow.Run},
@@ -255,7 +257,6 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		publisher.Part(),
 		estimator.Part(clock.RealClock{}, s.Log),
 		conductor.Part(clock.RealClock{}, s.Log),
-		s.addresses(stores, access), s.windows(stores, provisioner),
 		s.report(comparer, stores.reports, config.ReconcileInterval),
 		s.repair(stores, access, config.BTPCheckInterval),
 		s.recovery("the Provisioner", system, provisioner.Probe, stores, wake),
@@ -326,22 +327,22 @@ func (s *Service) newEngine(config Config, store *operations.Store, processes []
 	return engine, nil
 }
 
-// addresses returns the lifecycle.Part that reads missing cluster addresses, and reads old ones again.
-func (s *Service) addresses(stores stores, access clusterclient.Access) lifecycle.Part {
+// addresses returns the lifecycle.Parts that read missing cluster addresses, and read old ones again.
+func (s *Service) addresses(stores stores, access clusterclient.Access) []lifecycle.Part {
 	refresher := &refresh.Refresher{
 		DB: s.DB, Endpoints: stores.endpoints, Instances: stores.instances, Kubeconfigs: access, Clock: clock.RealClock{}, Log: s.Log,
 	}
 
-	return refresher.Part()
+	return refresher.Parts()
 }
 
-// windows returns the lifecycle.Part that reads the maintenance windows of Shoots.
-func (s *Service) windows(stores stores, provisioner *provisionerclient.Client) lifecycle.Part {
+// windows returns the lifecycle.Parts that read the maintenance windows of Shoots.
+func (s *Service) windows(stores stores, provisioner *provisionerclient.Client) []lifecycle.Part {
 	windows := &refresh.Windows{
 		DB: s.DB, Store: stores.orchestrations, Instances: stores.instances, Provisioner: provisioner, Clock: clock.RealClock{}, Log: s.Log,
 	}
 
-	return windows.Part()
+	return windows.Parts()
 }
 
 // SealedColumns returns the sealed columns of the broker's database.

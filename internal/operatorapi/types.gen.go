@@ -122,14 +122,14 @@ type Account struct {
 	// Runtimes Number of deleted runtimes. Always 0 in the broker.
 	Runtimes int `json:"runtimes"`
 
-	// TimelineEntries Number of timeline entries and counters of attempts of these operations.
+	// TimelineEntries Number of timeline entries and attempt counters of these operations.
 	TimelineEntries int `json:"timelineEntries"`
 
 	// UnfinishedOperations Operations that have to end before an erasure.
 	UnfinishedOperations []AccountOperation `json:"unfinishedOperations"`
 }
 
-// AccountInstance An instance that is not deleted, or of which something is left.
+// AccountInstance An instance that has not been deleted, or a deleted instance that has left something behind.
 type AccountInstance struct {
 	// GlobalAccountID Its current account. It differs if the instance has moved to another account.
 	GlobalAccountID string `json:"globalAccountID"`
@@ -219,7 +219,7 @@ type AppliedPlan struct {
 // AuditChainHead The last record of the chain.
 type AuditChainHead = chain.Head
 
-// AuditChainPage A page of the hash chain of the audit log.
+// AuditChainPage A page of the audit log's hash chain.
 type AuditChainPage struct {
 	// Head The last record of the chain.
 	Head AuditChainHead `json:"head"`
@@ -278,7 +278,7 @@ type AuditList struct {
 	Data []AuditEntry `json:"data"`
 }
 
-// AuditRecord A record of the chain. Times are in UTC with microseconds. The page on the audit log defines the digests.
+// AuditRecord A record of the chain. Times are in UTC with microseconds. The documentation of the audit log defines the digests.
 type AuditRecord = chain.Record
 
 // AuditRow The columns of the covered row, as strings. Absent if the row was removed.
@@ -289,7 +289,7 @@ type AuditUnchained = chain.Unchained
 
 // Binding Temporary access to a runtime, without its credentials.
 type Binding struct {
-	// Account Name of the ServiceAccount in the namespace kube-system, and of its ClusterRoleBinding.
+	// Account Name of the ServiceAccount in the kube-system namespace, and of its ClusterRoleBinding.
 	Account    string    `json:"account"`
 	BindingID  string    `json:"bindingID"`
 	CreatedAt  time.Time `json:"createdAt"`
@@ -338,7 +338,7 @@ type ChangedTarget struct {
 	InstanceID  string `json:"instanceID"`
 }
 
-// CloudAccount An account of a cloud provider in the account pool.
+// CloudAccount A cloud provider account in the account pool.
 type CloudAccount struct {
 	// Cleanup The cleanup of a dirty account.
 	Cleanup CloudAccountCleanup `json:"cleanup,omitempty,omitzero"`
@@ -358,7 +358,7 @@ type CloudAccount struct {
 	// Shoots The names of the Shoots that refer to the account.
 	Shoots []string `json:"shoots,omitempty,omitzero"`
 
-	// State The state of an account. The first one that applies counts.
+	// State The state of an account. If several states apply, the first one counts.
 	// internal: reserved for the operators.
 	// releasing: its last instance has released it.
 	// dirty: it has to be emptied before another tenant can claim it.
@@ -368,10 +368,10 @@ type CloudAccount struct {
 	// free: a tenant can claim it.
 	State CloudAccountState `json:"state"`
 
-	// Tenant The label tenantName. Absent without one.
+	// Tenant The value of the tenantName label. Absent if there is none.
 	Tenant string `json:"tenant,omitempty,omitzero"`
 
-	// Type The label hyperscalerType.
+	// Type The value of the hyperscalerType label.
 	Type string `json:"type"`
 }
 
@@ -380,23 +380,23 @@ type CloudAccountCleanup struct {
 	// Account The name of the binding in Gardener.
 	Account string `json:"account"`
 
-	// Attempts How often the cleanup hook was asked.
+	// Attempts How often the cleanup hook was called.
 	Attempts int `json:"attempts"`
 
 	// DirtySince The time at which the broker first saw that the account is dirty.
 	DirtySince time.Time `json:"dirtySince"`
 
-	// Message The message of the hook, or the error. Absent without one.
+	// Message The message of the hook, or the error. Absent if there is none.
 	Message string `json:"message,omitempty,omitzero"`
 
-	// NextAttemptAt The time after which the hook is asked again, if there is one.
+	// NextAttemptAt The time after which the hook is called again, if it is.
 	NextAttemptAt time.Time `json:"nextAttemptAt"`
 
-	// State The last answer of the cleanup hook. Absent before the first one.
-	// clean: the account was empty, and is free.
+	// State The result of the latest call of the cleanup hook. Absent before the first call.
+	// clean: the hook confirmed that the account is empty, and the account is free.
 	// pending: the hook is emptying the account.
 	// failed: the hook cannot empty the account.
-	// unanswered: the hook has not answered.
+	// unanswered: the hook has not responded.
 	State CloudAccountCleanupState `json:"state,omitempty,omitzero"`
 }
 
@@ -405,11 +405,11 @@ type CloudAccountCleanupList struct {
 	Data []CloudAccountCleanup `json:"data"`
 }
 
-// CloudAccountCleanupState The last answer of the cleanup hook. Absent before the first one.
-// clean: the account was empty, and is free.
+// CloudAccountCleanupState The result of the latest call of the cleanup hook. Absent before the first call.
+// clean: the hook confirmed that the account is empty, and the account is free.
 // pending: the hook is emptying the account.
 // failed: the hook cannot empty the account.
-// unanswered: the hook has not answered.
+// unanswered: the hook has not responded.
 type CloudAccountCleanupState string
 
 // CloudAccountList The accounts of the account pool.
@@ -417,7 +417,7 @@ type CloudAccountList struct {
 	Data []CloudAccount `json:"data"`
 }
 
-// CloudAccountState The state of an account. The first one that applies counts.
+// CloudAccountState The state of an account. If several states apply, the first one counts.
 // internal: reserved for the operators.
 // releasing: its last instance has released it.
 // dirty: it has to be emptied before another tenant can claim it.
@@ -429,7 +429,7 @@ type CloudAccountState string
 
 // CloudEvent An event in the JSON format of CloudEvents 1.0.
 type CloudEvent struct {
-	// Data IDs and values from closed sets. Fields that do not apply are missing.
+	// Data IDs and enumerated values. Fields that do not apply are absent.
 	Data            CloudEventData `json:"data"`
 	Datacontenttype string         `json:"datacontenttype"`
 
@@ -451,7 +451,7 @@ type CloudEvent struct {
 	Type string `json:"type"`
 }
 
-// CloudEventData IDs and values from closed sets. Fields that do not apply are missing.
+// CloudEventData IDs and enumerated values. Fields that do not apply are absent.
 type CloudEventData struct {
 	BindingID string `json:"bindingID,omitempty,omitzero"`
 
@@ -486,7 +486,7 @@ type CloudEventList struct {
 	Count int          `json:"count"`
 	Data  []CloudEvent `json:"data"`
 
-	// Last The position of the newest event of the log, or 0 without events.
+	// Last The position of the newest event in the log, or 0 if there are no events.
 	Last int64 `json:"last"`
 
 	// More Whether the log continues. The next page may be empty, if no further event matches.
@@ -502,13 +502,13 @@ type Configuration struct {
 type Credential struct {
 	InstanceID string `json:"instanceID"`
 
-	// IssuedAt When the broker sent the present kubeconfig. Absent until the first renewal.
+	// IssuedAt When the broker sent the current kubeconfig. Absent until the first renewal.
 	IssuedAt time.Time `json:"issuedAt,omitempty,omitzero"`
 
 	// Name The Secret with its namespace, or the ID of the cluster.
 	Name string `json:"name"`
 
-	// Obstacle What prevents a renewal now. Only in responses to requests for a renewal.
+	// Obstacle What prevents a renewal now. Present only in responses to requests for a renewal.
 	Obstacle string `json:"obstacle,omitempty,omitzero"`
 
 	// Problem Why the latest renewal failed.
@@ -539,7 +539,7 @@ type CredentialRenewal struct {
 	Reason string `json:"reason,omitempty,omitzero"`
 }
 
-// CredentialRenewals The kubeconfigs of a runtime that are renewed.
+// CredentialRenewals The kubeconfigs of a runtime that will be renewed.
 type CredentialRenewals struct {
 	Data   []Credential `json:"data"`
 	DryRun bool         `json:"dryRun,omitempty,omitzero"`
@@ -553,7 +553,7 @@ type Difference struct {
 	// Commands Commands that show the object or resolve the difference.
 	Commands []string `json:"commands,omitempty,omitzero"`
 
-	// ID The ID of the object that exists: of a runtime or an instance, or the name of a ServiceAccount. For shoot-without-runtime, the runtime ID of the Shoot.
+	// ID The ID of the existing object: a runtime ID, an instance ID, or the name of a ServiceAccount. For shoot-without-runtime, the runtime ID of the Shoot.
 	ID string `json:"id"`
 
 	// InstanceID The platform's ID of the instance, if it is known.
@@ -568,7 +568,7 @@ type Difference struct {
 	// unknown-binding: a runtime has the ServiceAccount of a binding that the broker does not know.
 	Kind DifferenceKind `json:"kind"`
 
-	// Meaning The difference, for people.
+	// Meaning An explanation of the difference, for people.
 	Meaning string `json:"meaning"`
 
 	// Reason Why the missing row cannot be restored. Absent if it can be restored, or if no row is missing.
@@ -625,7 +625,7 @@ type Erasure struct {
 	// Runtimes Number of deleted runtimes whose rows were removed. Always 0 in the broker.
 	Runtimes int `json:"runtimes"`
 
-	// TimelineEntries Number of timeline entries and counters of attempts that were removed.
+	// TimelineEntries Number of timeline entries and attempt counters that were removed.
 	TimelineEntries int `json:"timelineEntries"`
 }
 
@@ -640,7 +640,7 @@ type Error struct {
 	Code string `json:"error"`
 }
 
-// Event Something that the broker has done to an instance besides its operations: it renewed a kubeconfig that another system has, or checked the Secret of the SAP BTP service operator in the runtime. Equal events of a system that follow each other are one event.
+// Event Something that the broker has done to an instance outside of operations: it renewed a kubeconfig in another system, or checked the Secret of the SAP BTP service operator in the runtime. Consecutive identical events of a system are combined into one.
 type Event struct {
 	// Count How often it happened in a row.
 	Count   int       `json:"count"`
@@ -648,10 +648,10 @@ type Event struct {
 	LastAt  time.Time `json:"lastAt"`
 	Message string    `json:"message"`
 
-	// Result renewed; restored: the kubeconfig was missing; repaired: the Secret had other values or was missing; current: the Secret has the right values after a failed check; failed.
+	// Result renewed; restored: the kubeconfig was missing; repaired: the Secret had other values or was missing; current: the Secret has the right values again after a failed check; failed.
 	Result string `json:"result"`
 
-	// System lifecycle-manager, reconciler, or btp-operator: the Secret in the runtime.
+	// System lifecycle-manager, reconciler, or btp-operator for the Secret in the runtime.
 	System string `json:"system"`
 }
 
@@ -698,7 +698,7 @@ type Intervention struct {
 
 // Job Periodic work that removes something.
 type Job struct {
-	// Daily The time of day in UTC at which the background runs the job. Absent if it runs at the interval.
+	// Daily The time of day in UTC at which the broker runs the job in the background. Absent if the job runs at the interval.
 	//
 	// Example: 02:30
 	Daily       string `json:"daily,omitempty,omitzero"`
@@ -743,19 +743,19 @@ type JobOrder struct {
 
 // JobRun The result of a run of a job. changed, unchanged and failed count the items that the run has handled; the next run handles the others.
 type JobRun struct {
-	// By The user who has started the run. Absent if it was the broker.
+	// By The user who started the run. Absent if the broker started it.
 	By      string `json:"by,omitempty,omitzero"`
 	Changed int    `json:"changed"`
 
 	// Due Items that were due.
 	Due int `json:"due"`
 
-	// Errors The first different errors. An error of several items has one entry, which begins with the ID of the first of them.
+	// Errors The first distinct errors. An error that several items have is listed once and begins with the ID of the first of these items.
 	Errors     []string  `json:"errors,omitempty,omitzero"`
 	Failed     int       `json:"failed"`
 	FinishedAt time.Time `json:"finishedAt,omitempty,omitzero"`
 
-	// Held Whether the run has changed nothing, because more items than the limit were due.
+	// Held Whether the run changed nothing because more items than the limit were due.
 	Held bool `json:"held,omitempty,omitzero"`
 
 	// Items The IDs of the first items that were due. Only in the response to a request for a run.
@@ -793,15 +793,15 @@ type LabelChange struct {
 	Set map[string]string `json:"set,omitempty,omitzero"`
 }
 
-// Leftover What is left of a deleted instance, or of the former runtime of a suspended one, because steps were not completed. Only in the list of leftovers.
+// Leftover What is left of a deleted instance, or of the removed runtime of a suspended instance, because steps were not completed. Present only in the list of leftovers.
 type Leftover struct {
-	// ID The ID of the deletion or suspension that left it.
+	// ID The ID of the deletion or suspension that left it behind.
 	ID string `json:"id"`
 
 	// Kind The kind of that operation: deprovision or suspend.
 	Kind string `json:"kind"`
 
-	// Objects The objects that may still exist in other systems. A runtime is not among them.
+	// Objects The objects that may still exist in other systems. Runtimes are not listed.
 	Objects []OutsideObject `json:"objects"`
 
 	// RetryAt The time of the next cleanup.
@@ -813,7 +813,7 @@ type Leftover struct {
 
 // Operation A piece of work on an instance or on one of its bindings.
 type Operation struct {
-	// Attempt Runs of the step since it last succeeded. Only on GET /operations/{operation_id}.
+	// Attempt The number of runs of the step since it last succeeded. Only on GET /operations/{operation_id}.
 	Attempt int `json:"attempt,omitempty,omitzero"`
 
 	// BindingID The binding that the operation works on. Absent if the operation works on the instance.
@@ -847,7 +847,7 @@ type Operation struct {
 	// OrderedBy The user on whose behalf the operation was accepted: the platform's user if the platform names one, otherwise the sender of the request.
 	OrderedBy string `json:"orderedBy,omitempty,omitzero"`
 
-	// Percent The part of the work that is done, from the durations of the steps of past operations of the kind and plan. Absent if it is unknown. Only from the broker, until the operation ends.
+	// Percent The percentage of the work that is done, estimated from the step durations of past operations of the same kind and plan. Absent if it is unknown. Only from the broker, until the operation ends.
 	Percent int `json:"percent,omitempty,omitzero"`
 
 	// PredecessorID The failed or canceled operation that this operation retries.
@@ -898,7 +898,7 @@ type Operation struct {
 	// WaitingFor The key of the event that resumes the operation before nextRun.
 	WaitingFor string `json:"waitingFor,omitempty,omitzero"`
 
-	// Why The reason why the operation waits, as stated by its step. Only on GET /operations/{operation_id}.
+	// Why The reason why the operation is waiting, as stated by its step. Only on GET /operations/{operation_id}.
 	Why string `json:"why,omitempty,omitzero"`
 }
 
@@ -923,16 +923,16 @@ type Orchestration struct {
 	CreatedAt   time.Time `json:"createdAt"`
 	Description string    `json:"description"`
 
-	// EstimatedEnd The expected end, from the durations of past upgrades, the limits, the soak times, the maintenance windows and the times of owners. Absent in lists, while nothing starts, and if no upgrade of the type has succeeded yet.
+	// EstimatedEnd The expected end, from the durations of past upgrades, the limits, the soak times, the maintenance windows and the times of owners. Absent in lists, while nothing starts, and if no upgrade of this type has succeeded yet.
 	EstimatedEnd time.Time `json:"estimatedEnd,omitempty,omitzero"`
 
-	// ExpiresAt Until when the plan can be applied. Only of plans that are not applied.
+	// ExpiresAt When the plan expires. Present only for plans that have not been applied.
 	ExpiresAt time.Time `json:"expiresAt,omitempty,omitzero"`
 
 	// Explanation What the orchestration does, why it waits, when it continues, and what operators can do. Absent in lists.
 	Explanation []string `json:"explanation,omitempty,omitzero"`
 
-	// LatestEnd The expected end if each upgrade that has not ended takes as long as 95 % of the past ones at most. Present together with estimatedEnd.
+	// LatestEnd The expected end if each unfinished upgrade takes the time within which 95 % of past upgrades ended. Present together with estimatedEnd.
 	LatestEnd time.Time `json:"latestEnd,omitempty,omitzero"`
 
 	// OperationStats The number of targets in each state. Absent in lists.
@@ -945,13 +945,13 @@ type Orchestration struct {
 	// Parameters Which instances an orchestration upgrades, when, and how many at once.
 	Parameters OrchestrationParameters `json:"parameters"`
 
-	// Percent The part of the upgrades that have ended. A running one counts as half. Absent for plans, and after the end.
+	// Percent The percentage of the upgrades that have ended. A running upgrade counts as half. Absent for plans, and after the end.
 	Percent int `json:"percent,omitempty,omitzero"`
 
-	// SoakUntil When the next wave begins. Absent while operations of this one are unfinished.
+	// SoakUntil When the next wave begins. Absent while operations of the running wave are unfinished.
 	SoakUntil time.Time `json:"soakUntil,omitempty,omitzero"`
 
-	// State planned: the plan is not applied. expired: it was not applied in time, and its targets were removed. failed: at least one operation failed. retrying: failed operations are about to be repeated. paused: stopped by an operator. gated: stopped by the failure gate.
+	// State planned: the plan has not been applied. expired: it was not applied in time, and its targets were removed. failed: at least one operation failed. retrying: failed operations are about to be repeated. paused: stopped by an operator. gated: stopped by the failure gate.
 	State string `json:"state"`
 	Type  string `json:"type"`
 
@@ -959,7 +959,7 @@ type Orchestration struct {
 	Undoes    string    `json:"undoes,omitempty,omitzero"`
 	UpdatedAt time.Time `json:"updatedAt"`
 
-	// Wave The wave that runs, from 1. Targets of no wave form a last one.
+	// Wave The running wave, from 1. Targets that no wave selects form an additional last wave.
 	Wave int `json:"wave,omitempty,omitzero"`
 
 	// Waves The waves with the numbers of their targets. Absent in lists.
@@ -976,13 +976,13 @@ type OrchestrationList struct {
 
 // OrchestrationOperation A target of an orchestration with its operation. The fields of an instance that was deleted are empty.
 type OrchestrationOperation struct {
-	// ChosenAt The time that the owner of the instance has chosen. Absent without one.
+	// ChosenAt The time that the owner of the instance has chosen. Absent if none was chosen.
 	ChosenAt time.Time `json:"chosenAt,omitempty,omitzero"`
 
 	// ChosenBy The user or the platform that has chosen the time.
 	ChosenBy string `json:"chosenBy,omitempty,omitzero"`
 
-	// Description The status of the operation, or the reason why it waits, was canceled or left out.
+	// Description The status of the operation, or the reason why it is waiting, was canceled or was left out.
 	Description string `json:"description"`
 	DryRun      bool   `json:"dryRun"`
 
@@ -997,7 +997,7 @@ type OrchestrationOperation struct {
 	// MaintenanceWindowBegin The earliest start of the operation.
 	MaintenanceWindowBegin time.Time `json:"maintenanceWindowBegin,omitempty,omitzero"`
 
-	// MaintenanceWindowEnd The latest start of the operation. After it, the operation waits for the next maintenance window. Absent without a window.
+	// MaintenanceWindowEnd The latest start of the operation. After this time, the operation waits for the next maintenance window. Absent if there is no window.
 	MaintenanceWindowEnd time.Time `json:"maintenanceWindowEnd,omitempty,omitzero"`
 	OperationID          string    `json:"operationID"`
 	OrchestrationID      string    `json:"orchestrationID"`
@@ -1031,7 +1031,7 @@ type OrchestrationParameters = fleet.Parameters
 
 // OrchestrationRetried The result of a retry. Its JSON names are those of Kyma Environment Broker.
 type OrchestrationRetried struct {
-	// InvalidOperations IDs that are not those of failed operations of the orchestration.
+	// InvalidOperations IDs that do not belong to failed operations of the orchestration.
 	InvalidOperations []string `json:"invalidOperations"`
 	Msg               string   `json:"msg"`
 
@@ -1052,7 +1052,7 @@ type OrchestrationRetry struct {
 	OperationIDs []string `json:"operationIDs,omitempty,omitzero"`
 }
 
-// OrchestrationTarget Matches instances by all its fields. If runtimeID is present, the other fields of Kyma Environment Broker are ignored, and others are rejected. At least one field is required.
+// OrchestrationTarget Matches an instance if all fields that are present match. If runtimeID is present, the other fields that Kyma Environment Broker knows are ignored, and all remaining fields are rejected. At least one field is required.
 type OrchestrationTarget = fleet.Target
 
 // OrchestrationUndo A request to undo an orchestration.
@@ -1066,7 +1066,7 @@ type OrchestrationWave struct {
 	// OperationStats The number of targets in each state.
 	OperationStats map[string]int `json:"operationStats"`
 
-	// Percent The part of its upgrades that have ended. A running one counts as half.
+	// Percent The percentage of its upgrades that have ended. A running upgrade counts as half.
 	Percent int `json:"percent,omitempty,omitzero"`
 
 	// Wave The number of the wave, from 1.
@@ -1078,10 +1078,10 @@ type OutsideObject struct {
 	// Kind The kind of object in the system.
 	Kind string `json:"kind"`
 
-	// Name The name or ID of the object. Absent if the system assigns an ID that has not arrived.
+	// Name The name or ID of the object. Absent if the system assigns the ID and the broker has not received it.
 	Name string `json:"name,omitempty,omitzero"`
 
-	// State creating, created, removing, left over: the removal was abandoned, or may exist twice: the system has not responded to a request that creates the object, which was then repeated.
+	// State creating; created; removing; left over: the removal was abandoned; may exist twice: the system did not respond to the request that creates the object, and the request was repeated.
 	State string `json:"state"`
 
 	// System The system, such as edp.
@@ -1109,10 +1109,10 @@ type PlanApplication struct {
 
 // Platform A client of the Open Service Broker API.
 type Platform struct {
-	// Certificates Values of attributes of its client certificates, by attribute.
+	// Certificates Attribute values of its client certificates, by attribute.
 	Certificates map[string][]string `json:"certificates,omitempty,omitzero"`
 
-	// Claims Values of claims of its tokens, by claim.
+	// Claims Claim values of its tokens, by claim.
 	Claims map[string][]string `json:"claims,omitempty,omitzero"`
 	Name   string              `json:"name"`
 
@@ -1210,7 +1210,7 @@ type ProcessStep struct {
 	System string `json:"system,omitempty,omitzero"`
 }
 
-// Quota A limit of the number of instances.
+// Quota A limit on the number of instances.
 type Quota struct {
 	// Groups The fullest groups first. Groups without instances are missing.
 	Groups []QuotaGroup `json:"groups"`
@@ -1239,7 +1239,7 @@ type QuotaGroup struct {
 	// Account The global account.
 	Account string `json:"account,omitempty,omitzero"`
 
-	// Limit How many it may have. -1 means no limit.
+	// Limit How many instances the group may have. -1 means no limit.
 	Limit int `json:"limit"`
 
 	// Plan The name of the plan, or its ID if the catalog does not have it.
@@ -1279,31 +1279,31 @@ type Restore struct {
 
 // Runtime A service instance with its cluster.
 type Runtime struct {
-	// ClientData The data that the client of the Provisioner has stored with the runtime; the broker stores its instance. Only on GET /runtimes/{instance_id} of the Provisioner.
+	// ClientData The data that the Provisioner's client has stored with the runtime. If the client is the broker, this data describes the instance. Only on GET /runtimes/{instance_id} of the Provisioner.
 	ClientData   string `json:"clientData,omitempty,omitzero"`
 	DashboardURL string `json:"dashboardURL,omitempty,omitzero"`
 
 	// DeletionProtection Whether the broker rejects deletion requests from platforms.
 	DeletionProtection bool `json:"deletionProtection,omitempty,omitzero"`
 
-	// Events What the broker has done besides operations, newest first. Only on GET /runtimes/{instance_id} of the broker.
+	// Events What the broker has done outside of operations, newest first. Only on GET /runtimes/{instance_id} of the broker.
 	Events          []Event `json:"events,omitempty,omitzero"`
 	GlobalAccountID string  `json:"globalAccountID"`
 	InstanceID      string  `json:"instanceID"`
 
-	// KubernetesVersion The version of Kubernetes that the broker ordered last. In lists only with versions.
+	// KubernetesVersion The Kubernetes version that the broker ordered last. In lists, present only with versions=true.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty,omitzero"`
 
-	// KymaVersion The Kyma version that the broker ordered last. In lists only with versions.
+	// KymaVersion The Kyma version that the broker ordered last. In lists, present only with versions=true.
 	KymaVersion string `json:"kymaVersion,omitempty,omitzero"`
 
 	// Labels The labels that operators gave to the instance.
 	Labels map[string]string `json:"labels,omitempty,omitzero"`
 
-	// Leftover What is left of a deleted instance, or of the former runtime of a suspended one, because steps were not completed. Only in the list of leftovers.
+	// Leftover What is left of a deleted instance, or of the removed runtime of a suspended instance, because steps were not completed. Present only in the list of leftovers.
 	Leftover Leftover `json:"leftover,omitempty,omitzero"`
 
-	// MaintenanceVersion The version of the plan that is applied to the runtime.
+	// MaintenanceVersion The maintenance version of the plan that was last applied to the runtime.
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty,omitzero"`
 
 	// Name The display name of the runtime.
@@ -1316,13 +1316,13 @@ type Runtime struct {
 	Platform string `json:"platform,omitempty,omitzero"`
 	Provider string `json:"provider"`
 
-	// ProvisionerSubAccount The label subaccount of the Shoot. Present only if the subaccount's ID cannot be a label.
+	// ProvisionerSubAccount The Shoot's subaccount label. Present only if the subaccount's ID is not a valid label value.
 	ProvisionerSubAccount string `json:"provisionerSubAccount,omitempty,omitzero"`
 
-	// ProvisionerTenant The tenant under which the Provisioner knows the runtime, also the label account of the Shoot. Present only if the account's ID cannot be a label.
+	// ProvisionerTenant The tenant under which the Provisioner knows the runtime. The Shoot's account label has the same value. Present only if the account's ID is not a valid label value.
 	ProvisionerTenant string `json:"provisionerTenant,omitempty,omitzero"`
 
-	// Region The provider's name of the region.
+	// Region The provider's name for the region.
 	Region string `json:"region"`
 
 	// Resolved The parameters with all defaults; in the Provisioner, the order for the runtime without secrets. Only on GET /runtimes/{instance_id}.
@@ -1344,7 +1344,7 @@ type Runtime struct {
 	Status       RuntimeStatus `json:"status"`
 	SubAccountID string        `json:"subAccountID"`
 
-	// SubAccountRegion The platform's name of the region.
+	// SubAccountRegion The platform's name for the region.
 	SubAccountRegion string `json:"subAccountRegion"`
 
 	// SubscriptionAccountID The global account that ordered the instance. Present only if the instance has been moved to another account.
@@ -1364,14 +1364,14 @@ type RuntimeList struct {
 // succeeded: the runtime exists and no operation works on it.
 // suspended: the runtime was removed and the instance was kept. In the Provisioner, a suspended runtime is hibernated.
 // failed: the newest operation, of whatever kind, failed or was canceled.
-// deleted: the runtime was removed. In the broker, only of leftovers.
+// deleted: the runtime was removed. In the broker, only leftovers have this state.
 type RuntimeState string
 
 // RuntimeStatus The status of a runtime.
 type RuntimeStatus struct {
 	CreatedAt time.Time `json:"createdAt"`
 
-	// DeletedAt The time at which the Provisioner found the cluster gone. For a leftover in the broker, the end of its deletion or suspension.
+	// DeletedAt The time at which the Provisioner found that the cluster no longer exists. For a leftover in the broker, the end of its deletion or suspension.
 	DeletedAt time.Time `json:"deletedAt,omitempty,omitzero"`
 
 	// ExpiredAt The time at which the instance expired. An expired instance can only be deleted.
@@ -1391,7 +1391,7 @@ type RuntimeStatus struct {
 	// succeeded: the runtime exists and no operation works on it.
 	// suspended: the runtime was removed and the instance was kept. In the Provisioner, a suspended runtime is hibernated.
 	// failed: the newest operation, of whatever kind, failed or was canceled.
-	// deleted: the runtime was removed. In the broker, only of leftovers.
+	// deleted: the runtime was removed. In the broker, only leftovers have this state.
 	State RuntimeState `json:"state"`
 
 	// Suspended Whether the runtime was removed while the instance was kept, regardless of the newest operation.
@@ -1427,10 +1427,10 @@ type ShootAdoption struct {
 	// DryRun Whether the request only checks and describes the adoption.
 	DryRun bool `json:"dryRun,omitempty,omitzero"`
 
-	// Generation The generation of the Shoot in a dry run. If the Shoot has another one by now, the response is 409.
+	// Generation The generation that a dry run returned. If the Shoot has a different generation now, the response is 409.
 	Generation int `json:"generation,omitempty,omitzero"`
 
-	// InstanceID The ID of the instance. The default follows from the name of the Shoot.
+	// InstanceID The ID of the instance. The default is derived from the name of the Shoot.
 	InstanceID string `json:"instanceID,omitempty,omitzero"`
 
 	// Name The display name. The default is the name of the Shoot.
@@ -1450,7 +1450,7 @@ type ShootAdoption struct {
 	User string `json:"user,omitempty,omitzero"`
 }
 
-// Status The version of a service, and the systems that its responding replica calls.
+// Status The version of a service, and the systems that the responding replica calls.
 type Status struct {
 	Commit  string   `json:"commit"`
 	Systems []System `json:"systems"`
@@ -1537,7 +1537,7 @@ type UpgradeTime struct {
 
 // Webhook A receiver of events.
 type Webhook struct {
-	// Account The global account whose events the webhook gets. Empty means all.
+	// Account The global account whose events the webhook receives. Empty means all.
 	Account   string    `json:"account,omitempty,omitzero"`
 	CreatedAt time.Time `json:"createdAt"`
 
@@ -1556,13 +1556,13 @@ type Webhook struct {
 	// Position The position of the last event that was examined: it has a delivery, or the webhook does not select it.
 	Position int64 `json:"position"`
 
-	// PreviousUntil Until when messages have a signature with the previous secret, too.
+	// PreviousUntil The time until which messages are also signed with the previous secret.
 	PreviousUntil time.Time `json:"previousUntil,omitempty,omitzero"`
 
-	// Types The types of events that the webhook gets. Empty means all.
+	// Types The event types that the webhook receives. Empty means all.
 	Types []string `json:"types"`
 
-	// URL The URL without its query, and with the first segment of its path only, because the rest may contain a token.
+	// URL The URL without its query and with only the first segment of its path, because the rest may contain a token.
 	URL string `json:"url"`
 }
 
@@ -1608,7 +1608,7 @@ type WebhookOrder struct {
 	// Types Types of events, such as operation.failed. Empty means all.
 	Types []string `json:"types,omitempty,omitzero"`
 
-	// URL An https URL. Its address must be public, or in a network of APP_WEBHOOK_NETWORKS. In such a network, an http URL is accepted, too.
+	// URL An https URL. Its address must be public or in one of the networks in APP_WEBHOOK_NETWORKS. In such a network, http URLs are also accepted.
 	URL string `json:"url"`
 }
 
@@ -1617,7 +1617,7 @@ type WebhookReplay struct {
 	// Pending Send all pending events at once, instead of the dead letters. Cannot be combined with position.
 	Pending bool `json:"pending,omitempty,omitzero"`
 
-	// Position The position of an event, pending or a dead letter. Without it, all dead letters are replayed.
+	// Position The position of a pending event or a dead letter. If it is absent, all dead letters are replayed.
 	Position int64 `json:"position,omitempty,omitzero"`
 }
 
@@ -1628,7 +1628,7 @@ type WebhookReplayed struct {
 
 // WebhookRotation defines model for WebhookRotation.
 type WebhookRotation struct {
-	// OverlapHours For how many hours messages have a signature with the previous secret, too. 0 ends its use at once.
+	// OverlapHours For how many hours messages are also signed with the previous secret. 0 ends its use at once.
 	OverlapHours int `json:"overlapHours,omitempty,omitzero"`
 }
 
@@ -1697,7 +1697,7 @@ type ListAuditParams struct {
 	// InstanceID Only entries about this instance.
 	InstanceID string `form:"instance_id,omitempty" json:"instance_id,omitempty,omitzero"`
 
-	// User Only entries on behalf of this user: the platform's user if the platform names one, otherwise the sender.
+	// User Only entries on behalf of this user: the platform's user if the platform names one, and otherwise the sender.
 	User string `form:"user,omitempty" json:"user,omitempty,omitzero"`
 
 	// Action Only this action.
@@ -1716,7 +1716,7 @@ type ListAuditParams struct {
 
 // GetAuditChainParams defines parameters for GetAuditChain.
 type GetAuditChainParams struct {
-	// Position The field next of the previous page.
+	// Position The next field of the previous page.
 	Position string `form:"position,omitempty" json:"position,omitempty,omitzero"`
 }
 
@@ -1885,13 +1885,13 @@ type ListRuntimesParams struct {
 	// Runtime Only the instance whose runtime has this ID.
 	Runtime string `form:"runtime,omitempty" json:"runtime,omitempty,omitzero"`
 
-	// SubscriptionAccount Only instances that this global account has ordered and that have been moved to another one.
+	// SubscriptionAccount Only instances that this global account ordered and that were moved to another account.
 	SubscriptionAccount string `form:"subscription_account,omitempty" json:"subscription_account,omitempty,omitzero"`
 
 	// SharedWith Only instances that this platform can use without owning them.
 	SharedWith string `form:"shared_with,omitempty" json:"shared_with,omitempty,omitzero"`
 
-	// MaintenanceVersion Only instances with this version of their plan.
+	// MaintenanceVersion Only instances with this maintenance version of their plan.
 	MaintenanceVersion string `form:"maintenance_version,omitempty" json:"maintenance_version,omitempty,omitzero"`
 
 	// Kind Only instances whose newest operation has this kind. Cannot be combined with state.
@@ -1909,7 +1909,7 @@ type ListRuntimesParams struct {
 	// Service Only instances of the service with this ID.
 	Service string `form:"service,omitempty" json:"service,omitempty,omitzero"`
 
-	// DashboardURL Only instances with exactly this URL of their dashboard.
+	// DashboardURL Only instances with exactly this dashboard URL.
 	DashboardURL string `form:"dashboard_url,omitempty" json:"dashboard_url,omitempty,omitzero"`
 
 	// Suspended Whether to list only instances whose runtime was removed, even if it is being created again.
@@ -1939,10 +1939,10 @@ type ListRuntimesParams struct {
 	// UpdatedBefore Only instances with modifiedAt before this time.
 	UpdatedBefore string `form:"updated_before,omitempty" json:"updated_before,omitempty,omitzero"`
 
-	// Versions Whether the entries have kubernetesVersion and kymaVersion. They are missing if the order of an instance cannot be decrypted.
+	// Versions Whether the entries contain kubernetesVersion and kymaVersion. They are missing if the order of an instance cannot be decrypted.
 	Versions bool `form:"versions,omitempty" json:"versions,omitempty,omitzero"`
 
-	// Leftovers Whether to list leftovers instead: deleted instances, and former runtimes of suspended ones, with steps that were not completed. Cannot be combined with state.
+	// Leftovers Whether to list leftovers instead: deleted instances, and the removed runtimes of suspended instances, whose removal has steps that were not completed. Cannot be combined with state.
 	Leftovers bool         `form:"leftovers,omitempty" json:"leftovers,omitempty,omitzero"`
 	State     RuntimeState `form:"state,omitempty" json:"state,omitempty,omitzero"`
 

@@ -41,7 +41,7 @@ const (
 	longestYield = time.Minute
 	// After a replica has taken the lease, it checks the rows of the newest records for a concurrent erasure. rechecked is the
 	// number of these records.
-	rechecked = 10_000
+	rechecked = 20_000
 )
 
 // errLeaseLost reports that another replica has added records since this one read the head.
@@ -107,11 +107,12 @@ type Chainer struct {
 
 	store *Store
 	owner string
-	// wideAt is the time from which the next call of Pass goes back by longestDelay. That call also checks the rows of the records after
-	// recheckFrom for an erasure.
-	wideAt      time.Time
-	recheckFrom int64
-	lag         prometheus.Gauge
+	// wideAt is the time from which the next call of Pass goes back by longestDelay.
+	wideAt time.Time
+	// checked is the newest record whose row this replica has checked for a concurrent erasure, and checkTo the newest one that is due.
+	// Records become due one wide pass after added, the head at the last one, so that the erasures have committed.
+	checked, checkTo, added int64
+	lag                     prometheus.Gauge
 	// leased is true if this replica had the lease at the end of the last call of Pass.
 	leased atomic.Bool
 	// caughtUp is when Pass last found no row without a record.
@@ -177,11 +178,13 @@ func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
 
 	delay := usualDelay
 	if now := c.Clock.Now(); !now.Before(c.wideAt) {
-		if err := c.removeSalts(ctx, head); err != nil {
+		delay, c.wideAt, c.checkTo, c.added = longestDelay, now.Add(wideEvery), c.added, head.Number
+	}
+
+	if c.checked < c.checkTo {
+		if err := c.removeSalts(ctx); err != nil {
 			return true, err
 		}
-
-		delay, c.wideAt, c.recheckFrom = longestDelay, now.Add(wideEvery), head.Number
 	}
 
 	scans := []*scan{newScan(chain.SourceEntry, head, delay), newScan(chain.SourceOperation, head, delay)}
@@ -240,7 +243,9 @@ func (c *Chainer) lease(ctx context.Context) (chainHead, bool, error) {
 	}
 
 	if !own {
-		c.wideAt, c.recheckFrom, c.caughtUp = time.Time{}, head.Number-rechecked, now
+		c.wideAt, c.caughtUp = time.Time{}, now
+		c.checked = max(head.Number-rechecked, 0)
+		c.checkTo, c.added = c.checked, c.checked
 		c.Log.WithField("number", head.Number).Debug("audit: this replica adds the records to the chain")
 	}
 
@@ -402,13 +407,15 @@ func timeArgument(text string) any {
 }
 
 // removeSalts removes the salts of rows that were erased or removed while their records were being added. The triggers could not remove
-// them, because the records did not exist yet. It checks the records from recheckFrom to the head.
-func (c *Chainer) removeSalts(ctx context.Context, head chainHead) error {
+// them, because the records did not exist yet. It checks the next page of records, up to checkTo.
+func (c *Chainer) removeSalts(ctx context.Context) error {
+	last := min(c.checked+chainPage, c.checkTo)
+
 	numbers, err := storage.Select[int64](ctx, c.store.db.Reader(), `SELECT audit_chain.number FROM audit_chain
 		LEFT JOIN audit ON audit_chain.source = '`+chain.SourceEntry+`' AND audit.id = audit_chain.id
 		LEFT JOIN operations ON audit_chain.source = '`+chain.SourceOperation+`' AND operations.id = audit_chain.id
 		WHERE audit_chain.number > ? AND audit_chain.number <= ? AND audit_chain.salt <> ''
-			AND COALESCE(audit.erased_by, operations.erased_by, 'removed') <> ''`, c.recheckFrom, head.Number)
+			AND COALESCE(audit.erased_by, operations.erased_by, 'removed') <> ''`, c.checked, last)
 	if err != nil {
 		return fmt.Errorf("finding records of erased rows: %w", err)
 	}
@@ -418,6 +425,8 @@ func (c *Chainer) removeSalts(ctx context.Context, head chainHead) error {
 			return fmt.Errorf("removing the salt of an erased row: %w", err)
 		}
 	}
+
+	c.checked = last
 
 	return nil
 }

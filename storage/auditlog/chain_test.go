@@ -453,8 +453,11 @@ func TestSaltsOfConcurrentErasuresAreRemoved(t *testing.T) {
 		}[b.db.Driver()])
 		b.eraseRows("e01", "o02", "e03")
 
-		clock.Step(2 * time.Minute)
-		b.pass(chainer)
+		// The first of these passes makes the new records due, the second one checks them.
+		for range 2 {
+			clock.Step(2 * time.Minute)
+			b.pass(chainer)
+		}
 
 		salts, err := storage.Select[string](b.Context(), b.db.Reader(), `SELECT id FROM audit_chain WHERE salt <> ''`)
 		if diff := cmp.Diff([]string{"e03"}, salts); diff != "" || err != nil {

@@ -89,15 +89,15 @@ func (s *Store) Set(ctx context.Context, instance environment.Instance, endpoint
 	return failure.While(err, "storing the endpoint of instance %s", instance.ID)
 }
 
-// AddMissing adds an empty row, due at the given time, for each instance that has a runtime but no row. Replicas of earlier
-// versions create such instances. AddMissing reads all instances.
-func (s *Store) AddMissing(ctx context.Context, due time.Time) error {
-	_, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO endpoints (id, endpoint, due_at)
-		SELECT instances.id, '', ? FROM instances
-		WHERE instances.runtime_id <> '' AND NOT EXISTS (SELECT 1 FROM endpoints WHERE endpoints.id = instances.id)
-		ON CONFLICT (id) DO NOTHING`, storage.At(due))
-
-	return failure.While(err, "finding instances without an endpoint")
+// AddMissing adds an empty row, due at the given time, for each instance on a page that has a runtime but no row. Replicas of earlier
+// versions create such instances. The page follows the given instance ID, see storage.Missing.AddPage for the result.
+func (s *Store) AddMissing(ctx context.Context, due time.Time, after string) (next string, err error) {
+	return storage.Missing{
+		Table: "endpoints", Key: "id", Condition: `runtime_id <> ''`,
+		Add: func(ctx context.Context, tx storage.Tx, instanceID string) error {
+			return s.Add(ctx, tx, instanceID, due)
+		},
+	}.AddPage(ctx, s.db, after)
 }
 
 // Add adds an empty row for an instance, due at the given time, in the caller's transaction. If there is a row, Add changes nothing.

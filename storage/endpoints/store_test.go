@@ -130,8 +130,8 @@ func TestEndpointOfARuntime(t *testing.T) {
 func TestMissingAndDueEndpoints(t *testing.T) {
 	each(t, func(f fixture) {
 		for range 2 {
-			if err := f.store.AddMissing(f.Context(), now); err != nil {
-				f.Fatal(err)
+			if next, err := f.store.AddMissing(f.Context(), now, ""); next != "" || err != nil {
+				f.Fatalf("want one page: the next one starts after %q, %v", next, err)
 			}
 		}
 

@@ -27,11 +27,6 @@ const (
 	// small, so that other writers are not delayed.
 	readBatch  = 500
 	writeBatch = 25
-	// pause is the shortest pause after each query, so that other statements are not delayed. A pause lasts rest times as long as
-	// the query before it, so that a scan of a large database, which takes minutes, keeps a connection busy for at most a tenth of
-	// the time.
-	pause = 20 * time.Millisecond
-	rest  = 9
 )
 
 // Options configures a Rotator.
@@ -191,7 +186,7 @@ func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanRe
 			return result, nil
 		}
 
-		if err := lifecycle.Pause(ctx, r.Clock, max(pause, rest*read)); err != nil {
+		if err := lifecycle.Rest(ctx, r.Clock, read); err != nil {
 			return result, err
 		}
 	}

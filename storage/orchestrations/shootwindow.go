@@ -40,15 +40,18 @@ func (s *Store) SetShootWindow(ctx context.Context, instanceID string, window fl
 	return failure.While(err, "storing the maintenance window of instance %s", instanceID)
 }
 
-// AddShootWindows adds an empty row, due at the given time, for each instance that has a runtime but no row. It reads all instances.
-func (s *Store) AddShootWindows(ctx context.Context, due time.Time) error {
-	_, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO shoot_windows (instance_id, window_begin, window_end, due_at)
-		SELECT instances.id, '', '', ? FROM instances
-		WHERE instances.runtime_id <> '' AND instances.provider <> ''
-			AND NOT EXISTS (SELECT 1 FROM shoot_windows WHERE shoot_windows.instance_id = instances.id)
-		ON CONFLICT (instance_id) DO NOTHING`, storage.At(due))
+// AddShootWindows adds an empty row, due at the given time, for each instance on a page that has a runtime in a Shoot but no row. The
+// page follows the given instance ID, see storage.Missing.AddPage for the result.
+func (s *Store) AddShootWindows(ctx context.Context, due time.Time, after string) (next string, err error) {
+	return storage.Missing{
+		Table: "shoot_windows", Key: "instance_id", Condition: `runtime_id <> '' AND provider <> ''`,
+		Add: func(ctx context.Context, tx storage.Tx, instanceID string) error {
+			_, err := storage.Exec(ctx, tx, `INSERT INTO shoot_windows (instance_id, window_begin, window_end, due_at) VALUES (?, '', '', ?)
+				ON CONFLICT (instance_id) DO NOTHING`, instanceID, storage.At(due))
 
-	return failure.While(err, "finding instances without a stored maintenance window")
+			return failure.While(err, "adding the maintenance window of instance %s", instanceID)
+		},
+	}.AddPage(ctx, s.db, after)
 }
 
 // DueWindow is a window that is due for a refresh.

@@ -19,7 +19,7 @@ import (
 // Audit is a page of the audit log.
 type Audit struct {
 	List []operatorapi.AuditEntry
-	// Query are the parameters of the list, with the names of GET /audit.
+	// Query contains the parameters of the list, named as in GET /audit.
 	Query   url.Values
 	Pager   Pager
 	Problem string
@@ -437,10 +437,10 @@ func changeText(entry operatorapi.AuditEntry) string {
 
 // Verification is the result of a verification of the hash chain of the audit log.
 type Verification struct {
-	// Records is the number of records that were verified, and Complete whether these are all.
+	// Records is the number of verified records. Complete reports whether these are all records of the log.
 	Records  int64
 	Complete bool
-	// Problems are the first problems of the log.
+	// Problems are the first problems that were found in the log.
 	Problems []string
 	// Head identifies the state of the log.
 	Head string

@@ -276,12 +276,12 @@ type Orchestration struct {
 	operatorapi.Orchestration
 
 	Targets []operatorapi.OrchestrationOperation
-	// Total is the number of targets. State selects some of them, if it is not empty.
+	// State, if not empty, is the state of the targets to show. Total is the number of targets in this state, or of all targets.
 	Total int
 	State string
 	// Parameters is JSON.
 	Parameters string
-	// MayApply, MayPause, MayResume, MayRetry and MayCancel offer the changes.
+	// MayApply, MayPause, MayResume, MayRetry and MayCancel report which changes the page offers.
 	MayApply, MayPause, MayResume, MayRetry, MayCancel bool
 	// Refused says why the last change was rejected, or is empty.
 	Refused string
@@ -895,7 +895,7 @@ func share(stats map[string]int) int {
 	return 100 * ended / total
 }
 
-// statsText returns numbers of targets in one line, such as "2 failed, 8 succeeded".
+// statsText returns the number of targets in each state, such as "2 failed, 8 succeeded".
 func statsText(stats map[string]int) string {
 	var parts []string
 
@@ -1544,7 +1544,7 @@ func SystemsPage(status operatorapi.Status, now time.Time) templ.Component {
 	})
 }
 
-// Catalog contains the plans as the replica that serves the page has loaded them.
+// Catalog contains the plans that the replica that serves the page has loaded.
 type Catalog struct {
 	operatorapi.Catalog
 

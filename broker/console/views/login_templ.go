@@ -17,7 +17,7 @@ type Login struct {
 	Password bool
 	// OIDC is the URL that starts a login at the issuer, or empty if there is none.
 	OIDC string
-	// LogOut reports whether to show a button to log out instead, so that another user can log in.
+	// LogOut reports whether to show a logout button instead of the login form, so that another user can log in.
 	LogOut bool
 }
 

@@ -18,20 +18,20 @@ import (
 type Operation struct {
 	operatorapi.Operation
 
-	// Summary says in a sentence what the operation does. Left is the remaining time, Continues when a waiting operation continues, and
-	// SystemText describes the system that delays it. They may be empty.
+	// Summary says in one sentence what the operation does. Left is the remaining time, Continues says when a waiting operation
+	// continues, and SystemText describes the system that delays the operation. Each may be empty.
 	Summary, Left, Continues, SystemText string
-	// Why is the reason of the wait.
+	// Why says why the operation waits, or is empty.
 	Why    string
 	Advice []string
 	Stages []Stage
-	// MayCancel, MayRetry and MaySkip offer the interventions.
+	// MayCancel, MayRetry and MaySkip report which interventions the page offers.
 	MayCancel, MayRetry, MaySkip bool
 	// Needs is the role that the client lacks for interventions, or empty.
 	Needs string
 	// Refused says why the last intervention was rejected, or is empty.
 	Refused string
-	// Reason is the reason that the rejected intervention gave.
+	// Reason is the reason that the user entered for the rejected intervention.
 	Reason string
 	Now    time.Time
 }
@@ -1249,8 +1249,8 @@ func interventions(o Operation) templ.Component {
 	})
 }
 
-// intervention is a form. A refresh of the page preserves its input while the operation is at the same step. The request to skip a step
-// names the step, so that the broker rejects it if the operation has moved on.
+// intervention is the form for an intervention. A refresh of the page preserves its input while the operation is at the same
+// step. The request to skip a step names the step, so that the broker rejects it if the operation has moved on.
 func intervention(o Operation, action, title, step, tone string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

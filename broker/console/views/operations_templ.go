@@ -17,7 +17,7 @@ import (
 // Operations is the list of operations.
 type Operations struct {
 	List []operatorapi.Operation
-	// Query are the parameters of the list, with the names of GET /operations.
+	// Query contains the parameters of the list, named as in GET /operations.
 	Query         url.Values
 	States, Kinds []string
 	Pager         Pager
@@ -164,7 +164,7 @@ func OperationsPage(list Operations) templ.Component {
 	})
 }
 
-// OperationTable is a table of operations, with their instances if wanted.
+// OperationTable is a table of operations. withInstance adds a column with their instances.
 func OperationTable(list []operatorapi.Operation, withInstance bool, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

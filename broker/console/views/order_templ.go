@@ -17,7 +17,7 @@ type Order struct {
 	Commands   []OrderCommand
 }
 
-// OrderCommand is a command that orders an instance. Text says what it needs.
+// OrderCommand is a command that orders an instance. Text describes its requirements.
 type OrderCommand struct{ Tool, Text, Command string }
 
 func OrderPage(o Order) templ.Component {

@@ -151,12 +151,12 @@ func OverviewPage(o Overview) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</section><section class=\"card\" aria-labelledby=\"failures-title\"><h2 id=\"failures-title\">Failures of the last 24 hours, by error <a class=\"more\" href=\"/console/operations?state=failed\">All failures</a></h2>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</section><section class=\"card\" aria-labelledby=\"failures-title\"><h2 id=\"failures-title\">Failures in the last 24 hours, by error <a class=\"more\" href=\"/console/operations?state=failed\">All failures</a></h2>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if len(o.Failures) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<p class=\"muted\">No operation of the last 24 hours has failed.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<p class=\"muted\">No operation has failed in the last 24 hours.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -219,7 +219,7 @@ func OverviewPage(o Overview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "</div><section class=\"card\" aria-labelledby=\"stuck-title\"><h2 id=\"stuck-title\">Operations that may need you <a class=\"more\" href=\"/console/operations?stuck=true\">All stuck operations</a></h2>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "</div><section class=\"card\" aria-labelledby=\"stuck-title\"><h2 id=\"stuck-title\">Operations that may need an operator <a class=\"more\" href=\"/console/operations?stuck=true\">All stuck operations</a></h2>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -250,7 +250,7 @@ func OverviewPage(o Overview) templ.Component {
 	})
 }
 
-// chart is a chart of horizontal bars. Its label contains all texts, because screen readers do not read the content of an image.
+// chart is a horizontal bar chart. Its label contains all texts, because screen readers do not read the content of an image.
 func chart(title string, rows []bar) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

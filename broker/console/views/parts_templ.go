@@ -16,7 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// Badge is a state as a word with a color.
+// Badge shows a state as a colored word.
 func Badge(state string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -91,7 +91,7 @@ func Badge(state string) templ.Component {
 	})
 }
 
-// At shows how long ago a time is, or how far ahead, with the exact time as a title.
+// At shows how long ago a time is, or how far ahead it is, with the exact time as the title.
 func At(at, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -163,7 +163,7 @@ func At(at, now time.Time) templ.Component {
 	})
 }
 
-// Since is the time that has passed since a moment.
+// Since shows the time that has passed since at.
 func Since(at, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -228,7 +228,7 @@ func Since(at, now time.Time) templ.Component {
 	})
 }
 
-// Until is the time until a moment.
+// Until shows the time that remains until at, or "now" if at has passed.
 func Until(at, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -715,15 +715,15 @@ func option(value, text, chosen string) templ.Component {
 	})
 }
 
-// Pager leads to the other pages of a list.
+// Pager contains the links to the other pages of a list.
 type Pager struct {
 	// Count is the number of entries on this page. Total is the number on all pages, or negative if it is unknown.
 	Count, Total int
-	// First and Next are addresses, or empty. CountAll is the address that shows the total.
+	// First and Next are the URLs of other pages, or empty. CountAll is the URL that shows the total, or empty.
 	First, Next, CountAll string
 }
 
-// pager is the navigation below a list. noun is the singular of its entries.
+// pager is the navigation below a list. noun is the singular noun for an entry.
 func pager(p Pager, noun string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -16,12 +16,12 @@ import (
 type TenantInstance struct {
 	Name, State, Plan, Region, Kubernetes, ID string
 	Created, Expires                          time.Time
-	// Address is the address of the page, and Kubeconfig that of the kubeconfig, or empty if there is none.
+	// Address is the path of the page. Kubeconfig is the path of the kubeconfig, or empty if there is none.
 	Address, Kubeconfig string
-	// Current is the operation that runs, or nil. Past are ended operations, the newest first.
+	// Current is the running operation, or nil. Past contains finished operations, newest first.
 	Current *TenantOperation
 	Past    []TenantOperation
-	// Refresh is the interval at which the page refreshes itself in seconds, or 0.
+	// Refresh is the interval in seconds at which the page refreshes itself, or 0 if it does not.
 	Refresh int
 	Now     time.Time
 }
@@ -30,12 +30,12 @@ type TenantInstance struct {
 type TenantOperation struct {
 	Name, State, Text string
 	Started, Ended    time.Time
-	// Percent is the share of the work that is done, or 0 if it is unknown.
+	// Percent is the percentage of the work that is done, or 0 if it is unknown.
 	Percent int
 	Failed  bool
 }
 
-// TenantLink leads to an instance.
+// TenantLink is a link to an instance's page.
 type TenantLink struct{ Address, Text string }
 
 func TenantHome(instances []TenantLink) templ.Component {
@@ -109,8 +109,8 @@ func TenantHome(instances []TenantLink) templ.Component {
 	})
 }
 
-// refreshing returns the attributes of a part of a page that requests itself at the interval, in seconds. With 0, the part does not
-// refresh itself.
+// refreshing returns the attributes for an element that requests itself again at the given interval, in seconds. If the interval
+// is 0, it returns nil, and the element does not refresh itself.
 func refreshing(address string, seconds int) templ.Attributes {
 	if seconds == 0 {
 		return nil

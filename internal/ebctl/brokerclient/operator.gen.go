@@ -45,7 +45,7 @@ func (c *Client) ListAudit(ctx context.Context, params operatorapi.ListAuditPara
 	})
 }
 
-// GetAuditEntry calls GET /audit/{entry_id}: get an entry of the audit log.
+// GetAuditEntry calls GET /audit/{entry_id}: get an audit log entry.
 func (c *Client) GetAuditEntry(ctx context.Context, entryID string) (operatorapi.AuditEntry, error) {
 	return callFor[operatorapi.AuditEntry](ctx, c, request{
 		method: http.MethodGet,
@@ -107,7 +107,7 @@ func (c *Client) GetConfiguration(ctx context.Context) (operatorapi.Configuratio
 	})
 }
 
-// ListCredentials calls GET /credentials: list the kubeconfigs that other systems have of runtimes.
+// ListCredentials calls GET /credentials: list the runtimes' kubeconfigs in other systems.
 func (c *Client) ListCredentials(ctx context.Context, params operatorapi.ListCredentialsParams) (operatorapi.CredentialList, error) {
 	query := url.Values{}
 	set(query, "instance_id", params.InstanceID)
@@ -270,7 +270,7 @@ func (c *Client) ListOrchestrations(ctx context.Context, params operatorapi.List
 	})
 }
 
-// GetOrchestration calls GET /orchestrations/{orchestration_id}: get an orchestration with the numbers of its operations.
+// GetOrchestration calls GET /orchestrations/{orchestration_id}: get an orchestration with the number of its operations in each state.
 func (c *Client) GetOrchestration(ctx context.Context, orchestrationID string) (operatorapi.Orchestration, error) {
 	return callFor[operatorapi.Orchestration](ctx, c, request{
 		method: http.MethodGet,
@@ -342,7 +342,7 @@ func (c *Client) RetryOrchestration(ctx context.Context, orchestrationID string,
 	})
 }
 
-// UndoOrchestration calls POST /orchestrations/{orchestration_id}/undo: roll back the upgrades of Kyma of an orchestration.
+// UndoOrchestration calls POST /orchestrations/{orchestration_id}/undo: roll back the Kyma upgrades of an orchestration.
 func (c *Client) UndoOrchestration(ctx context.Context, orchestrationID string, body operatorapi.OrchestrationUndo) (operatorapi.AcceptedOrchestration, error) {
 	return callFor[operatorapi.AcceptedOrchestration](ctx, c, request{
 		method: http.MethodPost,
@@ -494,7 +494,7 @@ func (c *Client) ProtectInstance(ctx context.Context, instanceID string, body op
 	})
 }
 
-// RenewCredentials calls POST /runtimes/{instance_id}/renewCredentials: renew the kubeconfigs that other systems have of a runtime.
+// RenewCredentials calls POST /runtimes/{instance_id}/renewCredentials: renew a runtime's kubeconfigs in other systems.
 func (c *Client) RenewCredentials(ctx context.Context, instanceID string, body operatorapi.CredentialRenewal) (operatorapi.CredentialRenewals, error) {
 	return callFor[operatorapi.CredentialRenewals](ctx, c, request{
 		method: http.MethodPost,

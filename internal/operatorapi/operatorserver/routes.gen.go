@@ -16,7 +16,7 @@ type Handlers interface {
 	EraseAccount(r *http.Request) (httpserver.Response, error)
 	// ListAudit handles GET /audit: list the entries of the audit log, newest first.
 	ListAudit(r *http.Request, query Query) (httpserver.Response, error)
-	// GetAuditEntry handles GET /audit/{entry_id}: get an entry of the audit log.
+	// GetAuditEntry handles GET /audit/{entry_id}: get an audit log entry.
 	GetAuditEntry(r *http.Request) (httpserver.Response, error)
 	// GetAuditChain handles GET /auditchain: get the hash chain of the audit log with the rows that it covers.
 	GetAuditChain(r *http.Request, query Query) (httpserver.Response, error)
@@ -57,7 +57,7 @@ type BrokerHandlers interface {
 	CleanCloudAccount(r *http.Request) (httpserver.Response, error)
 	// ReleaseCloudAccount handles POST /cloudaccounts/{cloud_account}/release: make a dirty account free for another tenant.
 	ReleaseCloudAccount(r *http.Request) (httpserver.Response, error)
-	// ListCredentials handles GET /credentials: list the kubeconfigs that other systems have of runtimes.
+	// ListCredentials handles GET /credentials: list the runtimes' kubeconfigs in other systems.
 	ListCredentials(r *http.Request, query Query) (httpserver.Response, error)
 	// ListEvents handles GET /events: list or follow events.
 	ListEvents(r *http.Request, query Query) (httpserver.Response, error)
@@ -75,7 +75,7 @@ type BrokerHandlers interface {
 	ConfirmLeftover(r *http.Request) (httpserver.Response, error)
 	// ListOrchestrations handles GET /orchestrations: list orchestrations, newest first.
 	ListOrchestrations(r *http.Request, query Query) (httpserver.Response, error)
-	// GetOrchestration handles GET /orchestrations/{orchestration_id}: get an orchestration with the numbers of its operations.
+	// GetOrchestration handles GET /orchestrations/{orchestration_id}: get an orchestration with the number of its operations in each state.
 	GetOrchestration(r *http.Request) (httpserver.Response, error)
 	// ApplyOrchestration handles POST /orchestrations/{orchestration_id}/apply: apply a plan.
 	ApplyOrchestration(r *http.Request) (httpserver.Response, error)
@@ -91,7 +91,7 @@ type BrokerHandlers interface {
 	ResumeOrchestration(r *http.Request) (httpserver.Response, error)
 	// RetryOrchestration handles POST /orchestrations/{orchestration_id}/retry: retry failed operations of an orchestration.
 	RetryOrchestration(r *http.Request) (httpserver.Response, error)
-	// UndoOrchestration handles POST /orchestrations/{orchestration_id}/undo: roll back the upgrades of Kyma of an orchestration.
+	// UndoOrchestration handles POST /orchestrations/{orchestration_id}/undo: roll back the Kyma upgrades of an orchestration.
 	UndoOrchestration(r *http.Request) (httpserver.Response, error)
 	// ListPlatforms handles GET /platforms: list the configured platforms.
 	ListPlatforms(r *http.Request) (httpserver.Response, error)
@@ -111,7 +111,7 @@ type BrokerHandlers interface {
 	MovePlatform(r *http.Request) (httpserver.Response, error)
 	// ProtectInstance handles POST /runtimes/{instance_id}/protect: protect an instance from deletion.
 	ProtectInstance(r *http.Request) (httpserver.Response, error)
-	// RenewCredentials handles POST /runtimes/{instance_id}/renewCredentials: renew the kubeconfigs that other systems have of a runtime.
+	// RenewCredentials handles POST /runtimes/{instance_id}/renewCredentials: renew a runtime's kubeconfigs in other systems.
 	RenewCredentials(r *http.Request) (httpserver.Response, error)
 	// RevokePlatform handles POST /runtimes/{instance_id}/revoke: stop sharing an instance with a platform.
 	RevokePlatform(r *http.Request) (httpserver.Response, error)

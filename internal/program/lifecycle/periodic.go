@@ -52,3 +52,17 @@ func Pause(ctx context.Context, clock clock.Clock, pause time.Duration) error {
 		return nil
 	}
 }
+
+const (
+	// shortestRest is the shortest pause of Rest.
+	shortestRest = 20 * time.Millisecond
+	// restShare is the length of a pause of Rest as a multiple of the work before it.
+	restShare = 9
+)
+
+// Rest pauses background work that reads a large table in pages. It waits for nine times as long as the last page took, and for at
+// least 20 ms, so that the work uses one connection to the database for at most a tenth of the time. If the context ends first, it
+// returns the context's error.
+func Rest(ctx context.Context, clock clock.Clock, page time.Duration) error {
+	return Pause(ctx, clock, max(shortestRest, restShare*page))
+}

@@ -1654,16 +1654,16 @@ type Mutation {
   wakeUpRuntime(id: String!): OperationStatus
 
   """
-  Restores the Kyma that the last upgrade replaced, whether that upgrade succeeded or failed. Returns the runtime; its
+  Restores the Kyma configuration that the last upgrade replaced, whether that upgrade succeeded or failed. Returns the runtime; its
   lastOperationStatus is the accepted operation, with the type Upgrade. Fails if the last change of Kyma was not an upgrade. It does not
-  roll back changes of the cluster. clientData replaces the clientData of the runtime. If omitted, the clientData does not change.
+  roll back changes to the cluster. clientData replaces the clientData of the runtime. If omitted, the clientData does not change.
   """
   rollBackUpgradeOperation(id: String!, clientData: String): RuntimeStatus
 
   """
   Takes over a Shoot of the project that another program has created, as a runtime of the tenant. The Shoot gets labels and annotations with
   its owner, and keeps its spec, except that a CredentialsBinding replaces a SecretBinding. Repeating the call is safe. Fails if a runtime
-  owns the Shoot, if its last operation has not succeeded, or if an order cannot express it.
+  owns the Shoot, if the Shoot's last operation has not succeeded, or if an order cannot express the Shoot.
   """
   adoptShoot(config: AdoptShootInput!): AdoptedShoot!
 
@@ -1692,8 +1692,8 @@ type Query {
   """
   Returns the changed operations of all tenants, for a broker. Without ` + "`" + `after` + "`" + ` it immediately returns the current cursor. With a
   cursor it returns when an operation has changed since then, or with an empty list after waitSeconds (0 to 30). An invalid cursor is an error
-  with code 400: read the operations that you wait for, and start again without a cursor. This query needs no tenant and returns no data of
-  tenants.
+  with code 400: read the operations that you wait for, and start again without a cursor. This query needs no tenant and returns no tenant
+  data.
   """
   operationChanges(after: String, waitSeconds: Int = 20): OperationChanges!
 }
@@ -1740,7 +1740,7 @@ type OperationStatus {
   runtimeID: String
   "Always null. Clients of Kyma Provisioner select it."
   compassRuntimeID: String
-  "Never null; without an error its fields are empty."
+  "Never null. If there is no error, its fields are empty."
   lastError: LastError
   """
   The distinct errors of the attempts of all steps, oldest first, including those that a later attempt has overcome. At most the newest 20. Empty
@@ -1752,7 +1752,7 @@ type OperationStatus {
 "Selects operations. An entry has to match every field that is set."
 input OperationFilter {
   runtimeID: String
-  "The account. With the ` + "`" + `tenant` + "`" + ` header, it can only be the same."
+  "The account. If the request has the ` + "`" + `tenant` + "`" + ` header, both must name the same account."
   tenant: String
   "The name of the Shoot."
   shootName: String
@@ -1791,7 +1791,7 @@ type Operation {
   message: String!
   "The current stage of the operation, or its last stage if it has ended. Empty before the first stage."
   stage: String!
-  "Without an error its fields are empty."
+  "If there is no error, its fields are empty."
   lastError: LastError!
   createdAt: Time!
   "The first attempt. Null while the operation is pending."
@@ -1851,7 +1851,7 @@ enum RuntimeAgentConnectionStatus {
 "Selects runtimes. An entry has to match every field that is set."
 input RuntimeFilter {
   id: String
-  "The account. With the ` + "`" + `tenant` + "`" + ` header, it can only be the same."
+  "The account. If the request has the ` + "`" + `tenant` + "`" + ` header, both must name the same account."
   tenant: String
   subAccount: String
   "The name of the Shoot."
@@ -1977,10 +1977,10 @@ type GardenerConfig {
   licenceType: String
   enableKubernetesVersionAutoUpdate: Boolean
   enableMachineImageVersionAutoUpdate: Boolean
-  "The part for the provider. The field ` + "`" + `provider` + "`" + ` names its type."
+  "The provider-specific part. Its type depends on the ` + "`" + `provider` + "`" + ` field."
   providerSpecificConfig: ProviderSpecificConfig
   dnsConfig: DNSConfig
-  "Never null; without an identity provider its fields are empty."
+  "Never null. If there is no identity provider, its fields are empty."
   oidcConfig: OIDCConfig
   exposureClassName: String
   shootNetworkingFilterDisabled: Boolean
@@ -2128,13 +2128,13 @@ input ClusterConfigInput {
 
 "The cluster to create with Gardener. Address ranges are IPv4 CIDRs such as 10.250.0.0/16."
 input GardenerConfigInput {
-  "The name of the Shoot. It has at most 21 characters together with the name of the Gardener project."
+  "The name of the Shoot. Together with the name of the Gardener project, it has at most 21 characters."
   name: String!
   "If omitted or empty, the configuration of the Provisioner determines the version."
   kubernetesVersion: String
   "One of aws, azure, gcp, openstack."
   provider: String!
-  "The credentials binding of the cloud account, in the Gardener project."
+  "The name of the CredentialsBinding for the cloud account, in the Gardener project."
   targetSecret: String!
   region: String!
   "If omitted or empty, the configuration of the Provisioner determines the type for the provider."
@@ -2164,7 +2164,7 @@ input GardenerConfigInput {
   enableKubernetesVersionAutoUpdate: Boolean
   "If omitted, the configuration of the Provisioner determines the value."
   enableMachineImageVersionAutoUpdate: Boolean
-  "Only the part for the provider in the field ` + "`" + `provider` + "`" + `."
+  "Only the part for the provider that the ` + "`" + `provider` + "`" + ` field names."
   providerSpecificConfig: ProviderSpecificInput!
   dnsConfig: DNSConfigInput
   "The Seed that runs the control plane. If omitted, Gardener chooses one."

@@ -69,7 +69,7 @@ type Operation struct {
 	Message string `json:"message"`
 	// The current stage of the operation, or its last stage if it has ended. Empty before the first stage.
 	Stage string `json:"stage"`
-	// Without an error its fields are empty.
+	// If there is no error, its fields are empty.
 	LastError *LastError `json:"lastError"`
 	CreatedAt time.Time  `json:"createdAt"`
 	// The first attempt. Null while the operation is pending.
@@ -97,7 +97,7 @@ type OperationChanges struct {
 // Selects operations. An entry has to match every field that is set.
 type OperationFilter struct {
 	RuntimeID *string `json:"runtimeID,omitempty"`
-	// The account. With the `tenant` header, it can only be the same.
+	// The account. If the request has the `tenant` header, both must name the same account.
 	Tenant *string `json:"tenant,omitempty"`
 	// The name of the Shoot.
 	ShootName *string `json:"shootName,omitempty"`
@@ -132,7 +132,7 @@ type OperationStatus struct {
 	RuntimeID *string `json:"runtimeID,omitempty"`
 	// Always null. Clients of Kyma Provisioner select it.
 	CompassRuntimeID *string `json:"compassRuntimeID,omitempty"`
-	// Never null; without an error its fields are empty.
+	// Never null. If there is no error, its fields are empty.
 	LastError *LastError `json:"lastError,omitempty"`
 	// The distinct errors of the attempts of all steps, oldest first, including those that a later attempt has overcome. At most the newest 20. Empty
 	// once the timeline of the operation was removed.
@@ -179,7 +179,7 @@ type RuntimeConnectionStatus struct {
 // Selects runtimes. An entry has to match every field that is set.
 type RuntimeFilter struct {
 	ID *string `json:"id,omitempty"`
-	// The account. With the `tenant` header, it can only be the same.
+	// The account. If the request has the `tenant` header, both must name the same account.
 	Tenant     *string `json:"tenant,omitempty"`
 	SubAccount *string `json:"subAccount,omitempty"`
 	// The name of the Shoot.

@@ -91,7 +91,7 @@ func (v *AdoptShootInput) GetDryRun() *bool { return v.DryRun }
 type AdoptShootResponse struct {
 	// Takes over a Shoot of the project that another program has created, as a runtime of the tenant. The Shoot gets labels and annotations with
 	// its owner, and keeps its spec, except that a CredentialsBinding replaces a SecretBinding. Repeating the call is safe. Fails if a runtime
-	// owns the Shoot, if its last operation has not succeeded, or if an order cannot express it.
+	// owns the Shoot, if the Shoot's last operation has not succeeded, or if an order cannot express the Shoot.
 	Result *AdoptedShoot `json:"result"`
 }
 
@@ -145,9 +145,9 @@ type AdoptedClusterFields struct {
 	LicenceType       *string `json:"licenceType"`
 	EuAccess          *bool   `json:"euAccess"`
 	ExposureClassName *string `json:"exposureClassName"`
-	// The part for the provider. The field `provider` names its type.
+	// The provider-specific part. Its type depends on the `provider` field.
 	ProviderSpecificConfig *AdoptedProvider `json:"-"`
-	// Never null; without an identity provider its fields are empty.
+	// Never null. If there is no identity provider, its fields are empty.
 	OidcConfig *AdoptedOIDC `json:"oidcConfig"`
 }
 
@@ -660,8 +660,8 @@ func (v *Change) GetState() OperationState { return v.State }
 type ChangesResponse struct {
 	// Returns the changed operations of all tenants, for a broker. Without `after` it immediately returns the current cursor. With a
 	// cursor it returns when an operation has changed since then, or with an empty list after waitSeconds (0 to 30). An invalid cursor is an error
-	// with code 400: read the operations that you wait for, and start again without a cursor. This query needs no tenant and returns no data of
-	// tenants.
+	// with code 400: read the operations that you wait for, and start again without a cursor. This query needs no tenant and returns no tenant
+	// data.
 	Result *ChangesResult `json:"result"`
 }
 
@@ -857,13 +857,13 @@ func (v *GCPProviderConfigInput) GetZones() []string { return v.Zones }
 
 // The cluster to create with Gardener. Address ranges are IPv4 CIDRs such as 10.250.0.0/16.
 type GardenerConfigInput struct {
-	// The name of the Shoot. It has at most 21 characters together with the name of the Gardener project.
+	// The name of the Shoot. Together with the name of the Gardener project, it has at most 21 characters.
 	Name string `json:"name"`
 	// If omitted or empty, the configuration of the Provisioner determines the version.
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// One of aws, azure, gcp, openstack.
 	Provider string `json:"provider"`
-	// The credentials binding of the cloud account, in the Gardener project.
+	// The name of the CredentialsBinding for the cloud account, in the Gardener project.
 	TargetSecret string `json:"targetSecret"`
 	Region       string `json:"region"`
 	// If omitted or empty, the configuration of the Provisioner determines the type for the provider.
@@ -893,7 +893,7 @@ type GardenerConfigInput struct {
 	EnableKubernetesVersionAutoUpdate *bool `json:"enableKubernetesVersionAutoUpdate"`
 	// If omitted, the configuration of the Provisioner determines the value.
 	EnableMachineImageVersionAutoUpdate *bool `json:"enableMachineImageVersionAutoUpdate"`
-	// Only the part for the provider in the field `provider`.
+	// Only the part for the provider that the `provider` field names.
 	ProviderSpecificConfig *ProviderSpecificInput `json:"providerSpecificConfig,omitempty"`
 	DnsConfig              *DNSConfigInput        `json:"dnsConfig,omitempty"`
 	// The Seed that runs the control plane. If omitted, Gardener chooses one.
@@ -1252,7 +1252,7 @@ type Operation struct {
 	// The progress or the outcome of the operation, for people.
 	Message   *string `json:"message"`
 	RuntimeID *string `json:"runtimeID"`
-	// Never null; without an error its fields are empty.
+	// Never null. If there is no error, its fields are empty.
 	LastError *OperationLastError `json:"lastError"`
 }
 
@@ -1412,9 +1412,9 @@ func (v *ProvisionRuntimeResponse) GetResult() *Operation { return v.Result }
 
 // RollBackKymaResponse is returned by RollBackKyma on success.
 type RollBackKymaResponse struct {
-	// Restores the Kyma that the last upgrade replaced, whether that upgrade succeeded or failed. Returns the runtime; its
+	// Restores the Kyma configuration that the last upgrade replaced, whether that upgrade succeeded or failed. Returns the runtime; its
 	// lastOperationStatus is the accepted operation, with the type Upgrade. Fails if the last change of Kyma was not an upgrade. It does not
-	// roll back changes of the cluster. clientData replaces the clientData of the runtime. If omitted, the clientData does not change.
+	// roll back changes to the cluster. clientData replaces the clientData of the runtime. If omitted, the clientData does not change.
 	Result *RolledBack `json:"result"`
 }
 
@@ -1907,7 +1907,7 @@ fragment AdoptedClusterFields on GardenerConfig {
 }
 `
 
-// The configuration of a runtime that the broker takes over from Kyma Environment Broker.
+// The configuration of a runtime that the broker takes over from the Kyma Environment Broker.
 func AdoptedCluster(
 	ctx_ context.Context,
 	client_ graphql.Client,
@@ -2230,7 +2230,8 @@ fragment Operation on OperationStatus {
 }
 `
 
-// The Kyma Provisioner rejects clientData, and so does nothing: it would change only its database.
+// The Kyma Provisioner does not know the argument clientData and therefore rejects the call. Without the argument, it would
+// change its database, but not the runtime.
 func RollBackKyma(
 	ctx_ context.Context,
 	client_ graphql.Client,

@@ -1,0 +1,60 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+)
+
+// missingPage is the number of instances that AddPage examines.
+const missingPage = 500
+
+// Missing finds instances that lack a row in another table. It reads the instances in pages, so that no statement of a large database
+// runs for seconds.
+type Missing struct {
+	// Table is the other table. Key is its column with the instance's ID.
+	Table, Key string
+	// Condition is the SQL condition for instances that need a row. It may use the columns runtime_id and provider.
+	Condition string
+	// Add inserts the row of an instance. If the row exists, it does nothing.
+	Add func(ctx context.Context, tx Tx, instanceID string) error
+}
+
+// AddPage examines the page of instances that follows the given ID, in the order of their IDs, and adds the missing rows in one
+// transaction. It returns the ID after which the next page starts, or "" if this page is the last one.
+func (m Missing) AddPage(ctx context.Context, db *DB, after string) (next string, err error) {
+	page, err := Select[struct {
+		ID      string `db:"id"`
+		Missing bool   `db:"missing"`
+	}](ctx, db.Reader(), fmt.Sprintf(`SELECT id, %s AND NOT EXISTS (SELECT 1 FROM %s AS other WHERE other.%s = page.id) AS missing
+		FROM (SELECT id, runtime_id, provider FROM instances WHERE id > ? ORDER BY id %s) AS page ORDER BY id`,
+		m.Condition, m.Table, m.Key, Page(missingPage, 0)), after)
+	if err != nil {
+		return "", fmt.Errorf("finding instances without a row in %s: %w", m.Table, err)
+	}
+
+	var missing []string
+
+	for _, instance := range page {
+		if instance.Missing {
+			missing = append(missing, instance.ID)
+		}
+	}
+
+	if len(page) == missingPage {
+		next = page[len(page)-1].ID
+	}
+
+	if len(missing) == 0 {
+		return next, nil
+	}
+
+	return next, db.InTx(ctx, func(tx Tx) error {
+		for _, id := range missing {
+			if err := m.Add(ctx, tx, id); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+}
