@@ -25,7 +25,7 @@ func (m Missing) AddPage(ctx context.Context, db *DB, after string) (next string
 	page, err := Select[struct {
 		ID      string `db:"id"`
 		Missing bool   `db:"missing"`
-	}](ctx, db.Reader(), fmt.Sprintf(`SELECT id, %s AND NOT EXISTS (SELECT 1 FROM %s AS other WHERE other.%s = page.id) AS missing
+	}](ctx, db.Reader(), fmt.Sprintf(`SELECT id, %s AND (SELECT 1 FROM %s AS other WHERE other.%s = page.id) IS NULL AS missing
 		FROM (SELECT id, runtime_id, provider FROM instances WHERE id > ? ORDER BY id %s) AS page ORDER BY id`,
 		m.Condition, m.Table, m.Key, Page(missingPage, 0)), after)
 	if err != nil {

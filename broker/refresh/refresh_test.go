@@ -76,7 +76,7 @@ func TestRefresh(t *testing.T) {
 		upstream.calls = nil
 
 		for _, replica := range replicas {
-			if err := replica.Refresh(t.Context()); err != nil {
+			if err := errors.Join(replica.AddMissing(t.Context()), replica.Refresh(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -83,7 +83,7 @@ func TestWindows(t *testing.T) {
 			upstream.calls = nil
 
 			for _, replica := range replicas {
-				if err := replica.Refresh(t.Context()); err != nil {
+				if err := errors.Join(replica.AddMissing(t.Context()), replica.Refresh(t.Context())); err != nil {
 					t.Fatal(err)
 				}
 			}

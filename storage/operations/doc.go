@@ -3,7 +3,8 @@
 //
 // Store implements process.Store (claim.go, save.go), whose documentation defines the contract. The services use Store to accept
 // operations (accept.go), to read and list them (read.go, list.go, timeline.go), and to cancel, skip and wake them
-// (intervene.go).
+// (intervene.go). retention.go decides which operations are still needed after their retention period; package auditlog removes the
+// others, together with the parts of their audit records that must not stay. timeline_retention.go removes timelines earlier.
 //
 // Store guarantees:
 //

@@ -41,11 +41,12 @@ chain. Operations of the last 30 days have timelines. In the large database, onl
 that is measured reads the others, which would take 3 GiB per million operations. Sizes of rows are therefore those of the small database. The
 tables of the floor have as many rows as those of the broker.
 
-In each of %d rounds, the figures are measured in a database with 1,000 such instances and then in the large one, each next to its floor. The
-first are measured in a new copy of the small database, and after each round, the rows that it has added to the large one are removed, so that the
+In each of %d rounds, the figures are measured in a database with 1,000 such instances and then in the large one, each alternately with its
+floor, in five turns. The first are measured in a new copy of the small database, and after each round, the rows that it has added to the large one are removed, so that the
 first pages of lists contain the same kinds of rows in both. The rows "compared to 1000 instances" are the
 quotients of the two ratios; for times, of their inverses. Figures are medians. Accepted operations stay pending. At each start, the broker begins to
-look for values that are sealed with old keys, which reads all sealed rows and is not finished when the round ends.
+look for values that are sealed with old keys and for instances without a stored address or maintenance window. These searches read all sealed rows
+and instances, rest nine times as long as they work, and are not finished when the round ends.
 
 In the group "while rows are removed", the column floor has the same broker without rows to remove, measured in the same round. The retention
 removes timelines, audit log entries and operations at the same time. Three of the five operations of an instance are removed, the others are

@@ -165,6 +165,11 @@ func (e *environment) until(what string, condition func() bool) {
 
 // rate measures the rate of responses. The clients open new connections.
 func (s *scope) rate(request func(number int) load.Request) load.Rate {
+	return s.rateOf(warmUp, period, request)
+}
+
+// rateOf is like rate, with a warm-up and a period of its own.
+func (s *scope) rateOf(warmUp, period time.Duration, request func(number int) load.Request) load.Rate {
 	generator := load.New(clients)
 	defer generator.Close()
 

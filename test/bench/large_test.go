@@ -23,6 +23,8 @@ const (
 	// operationsEach is the number of operations of each instance: its creation and its updates.
 	operationsEach = 5
 	day            = 24 * time.Hour
+	// turns is the number of turns in which a rate and that of its floor are measured.
+	turns = 5
 	// largeAge is the age of the oldest instance. timelinesKept is the default of APP_TIMELINE_RETENTION.
 	largeAge      = 365 * day
 	timelinesKept = 30 * day
@@ -223,8 +225,7 @@ func (z *sized) measureSize(s *scope) samples {
 			{"lists of 100 audit log entries/s, first page", list("/audit"), page(math.MaxInt32)},
 			{"accepted creates/s", creates(broker.url, manyTenants), creates(floor.url, manyTenants)},
 		} {
-			least := s.rate(figure.floor)
-			measured.add(figure.name, sample{broker: z.rateWithCost(s, figure.name, broker, figure.broker).PerSecond, floor: least.PerSecond})
+			measured.add(figure.name, z.alternate(s, figure.name, broker, figure.broker, figure.floor))
 		}
 
 		// On a slow machine, the measurements above create too few operations for the claims.
@@ -236,27 +237,40 @@ func (z *sized) measureSize(s *scope) samples {
 	return measured
 }
 
-// rateWithCost measures the rate of responses and, with the large database, the CPU time per request.
-func (z *sized) rateWithCost(s *scope, name string, broker *program, request func(number int) load.Request) load.Rate {
-	cost := func() (times [2]time.Duration) {
-		return [2]time.Duration{s.cpuOf(broker.command.Process.Pid), s.cpuOf(s.postgres.ID())}
-	}
+// alternate measures the rates of the broker and of its floor by turns, because the speed of the machine changes from one second to the
+// next. With the large database, it also measures the CPU time per request to the broker.
+func (z *sized) alternate(s *scope, name string, broker *program, request, floor func(number int) load.Request) sample {
+	programs := []string{"the broker", "PostgreSQL"}
+	costs := make([]time.Duration, len(programs))
+	requests := 0.0
 
-	before := cost()
-	rate := s.rate(request)
-	after := cost()
+	var measured sample
+
+	for range turns {
+		measured.floor += s.rateOf(warmUp/turns, period/turns, floor).PerSecond / turns
+
+		before := []time.Duration{s.cpuOf(broker.command.Process.Pid), s.cpuOf(s.postgres.ID())}
+		rate := s.rateOf(warmUp/turns, period/turns, request).PerSecond
+		after := []time.Duration{s.cpuOf(broker.command.Process.Pid), s.cpuOf(s.postgres.ID())}
+
+		measured.broker += rate / turns
+		requests += rate * (warmUp + period).Seconds() / turns
+
+		for i := range costs {
+			costs[i] += after[i] - before[i]
+		}
+	}
 
 	if z.size == smallSize {
-		return rate
+		return measured
 	}
 
-	requests := rate.PerSecond * (warmUp + period).Seconds()
-	for i, program := range []string{"the broker", "PostgreSQL"} {
+	for i, program := range programs {
 		s.add(report.Figure{Name: fmt.Sprintf("%s at %d instances: CPU time of %s per request", name, z.size, program), Unit: "ms"},
-			milliseconds(after[i]-before[i])/requests)
+			milliseconds(costs[i])/requests)
 	}
 
-	return rate
+	return measured
 }
 
 // middleOf returns the URL of the middle page of the list of instances.
