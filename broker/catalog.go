@@ -25,8 +25,8 @@ func (a *api) getCatalog(r *http.Request) (httpserver.Response, error) {
 	return response, nil
 }
 
-// matchesETag reports whether one of the values of an If-None-Match header matches the entity tag. The comparison
-// is weak (RFC 9110, section 8.8.3.2), because proxies that compress a response prefix its tag with W/.
+// matchesETag reports whether any value in an If-None-Match header matches the entity tag. The comparison is weak (RFC 9110,
+// section 8.8.3.2), because proxies that compress a response prefix the tag with W/.
 func matchesETag(header []string, etag string) bool {
 	for _, value := range header {
 		for candidate := range strings.SplitSeq(value, ",") {

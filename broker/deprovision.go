@@ -198,8 +198,8 @@ func protected(instance environment.Instance, newest process.Record) bool {
 	return instance.DeletionProtection && !instance.Expired() && !incomplete && newest.Kind != environment.KindDeprovision
 }
 
-// cancelBinds cancels the creation of bindings of the instance, so that requests waiting for them return
-// immediately. The caller holds the lock on the instance, so no new binding can be created.
+// cancelBinds cancels the instance's unfinished bind operations, so that requests that wait for them return immediately. The
+// caller holds the lock on the instance, so no new binding can be created.
 func (a *api) cancelBinds(ctx context.Context, tx storage.Tx, instanceID string) error {
 	creations, err := a.Bindings.Creations(ctx, tx, instanceID)
 	if err != nil {

@@ -28,8 +28,8 @@ type fetchedInstance struct {
 }
 
 // fetch handles GET /v2/service_instances/{instance_id}. The response shows the stored instance: the values of an update appear
-// when its operation has succeeded, those of a resumption immediately. The response is 404 until the creation has succeeded, and
-// 422 with a ConcurrencyError during a deletion.
+// when its operation has succeeded, and the values of a resumption appear immediately. The response is 404 until the creation has
+// succeeded, and 422 with a ConcurrencyError during a deletion.
 func (a *api) fetch(r *http.Request) (httpserver.Response, error) {
 	id, err := instanceID(r)
 	if err != nil {

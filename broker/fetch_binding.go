@@ -32,7 +32,7 @@ func (a *api) fetchBinding(r request) (httpserver.Response, error) {
 }
 
 // usableBinding returns the binding if it has credentials, has not expired, and is not being removed, and if its instance is
-// active. The request may omit the service and the plan.
+// active. The request may omit the service ID and the plan ID.
 func (a *api) usableBinding(ctx context.Context, tx storage.Tx, r request) (environment.Binding, error) {
 	var err error
 	if r.instanceID, err = a.lookupID(ctx, tx, r.instanceID); err != nil {
@@ -106,7 +106,7 @@ type bindingParameters struct {
 	ExpirationSeconds int              `json:"expiration_seconds"`
 }
 
-// bindingEndpoint is an address that the application connects to. Platforms can use it to allow the network traffic.
+// bindingEndpoint is an address that the application connects to. Platforms can use it to allow network traffic to this address.
 type bindingEndpoint struct {
 	Host     string   `json:"host"`
 	Ports    []string `json:"ports"`

@@ -178,7 +178,8 @@ func (a *api) router() http.Handler {
 
 const (
 	versionHeader = "X-Broker-API-Version"
-	// asyncBindings and bindingEndpoints are the minor versions of the API that introduced these features.
+	// asyncBindings and bindingEndpoints are the minor versions of the API that introduced asynchronous bindings and the endpoints
+	// of bindings.
 	asyncBindings, bindingEndpoints = 14, 15
 )
 

@@ -219,9 +219,9 @@ func (a *api) awaitBinding(ctx context.Context, instanceID, operationID string) 
 	return failed
 }
 
-// await returns when the operation has succeeded. It polls the database, because another replica may run the
-// operation. It returns an error if the operation failed, and a 503 if the operation takes longer than the limit or
-// than syncLimit. In the latter case the operation continues, and a repeated request finds it.
+// await returns when the operation has succeeded. It polls the database, because another replica may run the operation. It
+// returns an error if the operation failed, and a 503 if the operation takes longer than limit or syncLimit. In the latter case
+// the operation continues, and a repeated request finds it.
 func (a *api) await(ctx context.Context, operationID string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, min(limit, syncLimit))
 	defer cancel()

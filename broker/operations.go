@@ -22,9 +22,9 @@ const maxAttempts = 3
 // errLostRace is returned if a concurrent request for the same instance was committed first.
 var errLostRace = errors.New("another request changed the instance first")
 
-// retryLostRace repeats the attempt if it loses against a concurrent request, that is, if it returns errLostRace,
-// violates a unique index, or is aborted because of a deadlock. The next attempt reads the rows that the other
-// request stored, and usually returns its operation. After maxAttempts, the platform gets a ConcurrencyError.
+// retryLostRace repeats the attempt if it loses a race against a concurrent request: if it returns errLostRace, violates a unique
+// index, or is aborted because of a deadlock. The next attempt reads the rows that the other request stored, and usually returns
+// its operation. After maxAttempts, the platform gets a ConcurrencyError.
 func retryLostRace[Result any](attempt func() (Result, error)) (Result, error) {
 	for range maxAttempts {
 		result, err := attempt()
@@ -88,7 +88,7 @@ func (a *api) started(ctx context.Context, outcome outcome) {
 	}
 }
 
-// lifecycleKinds are the kinds of operations that create and delete an instance.
+// lifecycleKinds returns the kinds of operations that create and delete an instance.
 func lifecycleKinds() []string {
 	return []string{environment.KindProvision, environment.KindDeprovision}
 }

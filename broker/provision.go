@@ -47,7 +47,8 @@ func (a *api) provision(r request) (httpserver.Response, error) {
 
 	result, err := retryLostRace(func() (provisionResult, error) {
 		result, err := a.decideProvision(r.Context(), request, taken)
-		// Other duplicates, such as a race for the quota, must not change the name: the same order always gets the same one.
+		// Other duplicate errors, such as the one after a race for the quota, must not change the Shoot name: the same order always
+		// gets the same name.
 		if storage.IsDuplicateOf(err, "instances", "shoot_name") {
 			taken++
 		}

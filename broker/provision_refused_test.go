@@ -35,8 +35,8 @@ func TestProvisionIsRejected(t *testing.T) {
 		"D5Maintenance":      {"maintenance_info must be an object", order(with("maintenance_info", 5)), "maintenance_info must be an object."},
 		"D5MaintenanceField": {"its version must be a string", order(with("maintenance_info", map[string]any{"version": 1})), "maintenance_info.version must be a string."},
 		"D6Unknown":          {"unknown parameters are rejected", order(with("parameters", map[string]any{"targetSecret": "x"})), "targetSecret: the plan has no such parameter"},
-		"D6Type":             {"the schema's types apply", order(with("parameters", map[string]any{"autoScalerMin": "4"})), "autoScalerMin: must be an integer, is a string"},
-		"D6Range":            {"the schema's bounds apply", order(with("parameters", map[string]any{"autoScalerMin": 1})), "autoScalerMin: must be at least 3, is 1"},
+		"D6Type":             {"the schema's types apply", order(with("parameters", map[string]any{"autoScalerMin": "4"})), "autoScalerMin: must be an integer, but is a string"},
+		"D6Range":            {"the schema's bounds apply", order(with("parameters", map[string]any{"autoScalerMin": 1})), "autoScalerMin: must be at least 3, but is 1"},
 		"D6Together":         {"related parameters are checked together", order(with("parameters", map[string]any{"autoScalerMax": 3, "autoScalerMin": 9})), "autoScalerMin: 9 is greater than autoScalerMax 3"},
 		"ControlCharacter":   {"accounts must be printable", order(with("organization_guid", "a\x00b")), "control characters"},
 	}

@@ -100,7 +100,8 @@ func (a *api) readProvisionRequest(r request) (provisionRequest, error) {
 	return request, nil
 }
 
-// dashboardOf replaces the placeholder in the address of a dashboard with the ID. In a path, a space is %20 and not a plus sign.
+// dashboardOf replaces the placeholder in a dashboard address with the escaped instance ID. In the path, a space becomes %20
+// instead of a plus sign.
 func dashboardOf(address, instanceID string) string {
 	const placeholder = "{instance_id}"
 
@@ -114,8 +115,8 @@ func dashboardOf(address, instanceID string) string {
 	return path + "?" + strings.ReplaceAll(query, placeholder, url.QueryEscape(instanceID))
 }
 
-// tenantOf returns the global account in the context of a request. If the context contains none, the tenant is the
-// organization of Cloud Foundry or the cluster of a Kubernetes platform.
+// tenantOf returns the global account in the context of a request. If the context contains none, the tenant is the Cloud Foundry
+// organization or the cluster of the Kubernetes platform.
 func tenantOf(context *body, organization string) string {
 	return cmp.Or(context.label("globalaccount_id"), organization, context.label("clusterid"))
 }
@@ -146,7 +147,7 @@ func (a *api) setRequester(instance *environment.Instance, context *body, origin
 	}
 }
 
-// start returns the beginning of text, at most the given number of characters.
+// start returns at most the given number of characters from the beginning of text.
 func start(text string, characters int) string {
 	for i := range text {
 		if characters == 0 {

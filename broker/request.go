@@ -201,8 +201,8 @@ type body struct {
 	err    error
 }
 
-// readBody reads the JSON object in the body of a request. It rejects an object that exceeds the limits of package
-// bounds. It also accepts requests without a content type, and requests with curl's default content type, that of a form.
+// readBody reads the JSON object in the body of a request. It rejects an object that exceeds the limits of package bounds. It
+// also accepts requests without a content type, and requests with application/x-www-form-urlencoded, curl's default content type.
 func readBody(r *http.Request) (*body, error) {
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		media, _, err := mime.ParseMediaType(kind)
@@ -264,7 +264,7 @@ func (b *body) text(field string) string {
 func (b *body) label(field string) string {
 	text := b.text(field)
 	if utf8.RuneCountInString(text) > longestLabel || !bounds.Visible(text) {
-		b.refuse(field, fmt.Sprintf("must have at most %d characters, and no control characters or invisible characters.", longestLabel))
+		b.refuse(field, fmt.Sprintf("must have at most %d characters and must not contain control characters or invisible characters.", longestLabel))
 	}
 
 	return text
@@ -361,7 +361,8 @@ func (b *body) keep(err error) {
 	}
 }
 
-// decode decodes the JSON value of a field. If the field is absent, it leaves into unchanged.
+// decode decodes the JSON value of a field into the variable that into points to. If the field is absent, the variable stays
+// unchanged.
 func decode(raw json.RawMessage, into any) error {
 	if raw == nil {
 		return nil

@@ -7,8 +7,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// serviceManager returns the credentials in the sm_operator_credentials field of a context, or nil if the field is absent or
-// null. It rejects incomplete credentials, because the runtime would otherwise get a Secret that the BTP operator cannot use.
+// serviceManager returns the Service Manager credentials in b's sm_operator_credentials field, or nil if the field is absent or
+// null. b must be the context of a request. serviceManager rejects incomplete credentials, because the runtime would otherwise
+// get a Secret that the BTP operator cannot use.
 func (b *body) serviceManager() *environment.ServiceManager {
 	const field = "sm_operator_credentials"
 
@@ -37,7 +38,7 @@ func (b *body) contextServiceManager() *environment.ServiceManager {
 	return credentials
 }
 
-// address returns the https URL in a required field. It rejects any other value, and a URL that contains credentials.
+// address returns the https URL in a required field. It rejects any other value, including https URLs that contain credentials.
 func (b *body) address(field string) string {
 	text := b.required(field)
 

@@ -11,8 +11,8 @@ import (
 const (
 	// shootNameLetters omits letters that are easily confused.
 	shootNameLetters = "0123456789abcdefghjkmnpqrstvwxyz"
-	// shootNameLength is the number of letters after the prefix. It allows 34 billion names. Gardener limits the names of a
-	// Shoot and of its project to 21 characters together.
+	// shootNameLength is the number of letters after the prefix. It allows 34 billion names. Gardener limits the total length of a
+	// Shoot's name and its project's name to 21 characters.
 	shootNameLength = 7
 )
 

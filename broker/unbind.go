@@ -42,9 +42,8 @@ func (a *api) unbind(r request) (httpserver.Response, error) {
 	return httpserver.OK(struct{}{}), nil
 }
 
-// awaitUnbind waits for the removal of a binding. If the platform polls, awaitUnbind waits no longer than
-// Options.UnbindWait, and returns false if the removal has not succeeded by then. If it has failed, the platform
-// learns this from its next poll.
+// awaitUnbind waits for the removal of a binding. If the platform polls, awaitUnbind waits no longer than Options.UnbindWait, and
+// returns false if the removal has not succeeded by then. If the removal has failed, the platform learns this from its next poll.
 func (a *api) awaitUnbind(r request, operationID string) (ended bool, err error) {
 	if r.acceptsIncomplete() && supports(r.Request, asyncBindings) {
 		return a.UnbindWait > 0 && a.await(r.Context(), operationID, a.UnbindWait) == nil, nil

@@ -23,7 +23,7 @@ type updateRequest struct {
 	// context and parameters are merged into those of the instance, field by field.
 	context    json.RawMessage
 	parameters json.RawMessage
-	// hasParameters reports whether parameters has fields.
+	// hasParameters reports whether the parameters object has any fields.
 	hasParameters bool
 	// resolution is the result of the last check of the parameters, or nil.
 	resolution *resolution
@@ -40,8 +40,8 @@ type updateRequest struct {
 	caller caller
 }
 
-// asks reports whether the request contains active with the given value: asks(false) is true for a suspension,
-// asks(true) for a resumption.
+// asks reports whether the request sets active to the given value: asks(false) is true for a suspension, asks(true) for a
+// resumption.
 func (u updateRequest) asks(active bool) bool { return u.active != nil && *u.active == active }
 
 // update handles PATCH /v2/service_instances/{instance_id}. The response is 202 with an operation if the runtime
@@ -145,10 +145,9 @@ func (a *api) targetPlan(request updateRequest, instance environment.Instance) (
 	return target, nil
 }
 
-// resolveUpdate returns the changes that the request makes to the instance with the target plan. It does not read
-// the database, so the instance can also be the predicted result of a running operation. If the request needs a
-// resolution, and request.resolution is nil or belongs to another plan or another state of the instance, the error is an
-// unresolvedError.
+// resolveUpdate returns the changes that the request makes to the instance, given the target plan. It does not read the database,
+// so the instance can also be the predicted result of a running operation. If the request needs a resolution, and
+// request.resolution is nil or belongs to another plan or another state of the instance, the error is an unresolvedError.
 func (a *api) resolveUpdate(request updateRequest, instance environment.Instance, target *catalog.Plan) (environment.Update, error) {
 	update := environment.UnchangedUpdate(instance)
 	update.Parameters, update.Context = request.parameters, request.context

@@ -95,7 +95,7 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 		}
 	}
 
-	// The row may change only later, when the operation succeeds. The quotas are then checked again.
+	// If the update needs an operation, the row changes only when the operation succeeds. The quotas are then checked again.
 	if err := quotaRefusal(a.Quotas.Change(ctx, tx, instance, u.updated)); err != nil {
 		return outcome{}, err
 	}

@@ -24,8 +24,8 @@ type resolution struct {
 	err     error
 }
 
-// unresolvedError rolls back the transaction of an update that needs a resolution for the given plan and instance. It
-// matches errLostRace, so that retryLostRace decides the update again.
+// unresolvedError rolls back the transaction of an update that needs a resolution for the given plan and instance. It matches
+// errLostRace, so that retryLostRace repeats the attempt, which then computes the resolution.
 type unresolvedError struct {
 	plan     *catalog.Plan
 	instance environment.Instance
@@ -60,9 +60,9 @@ func (r *resolution) concerns(plan *catalog.Plan, instance environment.Instance)
 	return r != nil && r.plan == plan && reflect.DeepEqual(r.instance, relevant(instance))
 }
 
-// resolveEarly sets request.resolution for the current state of the instance. It leaves it nil if the request changes
-// neither the plan nor the parameters, or if the instance does not exist or the target plan is unknown, because decideUpdate
-// reports these errors.
+// resolveEarly sets request.resolution for the current state of the instance. The field stays nil if the request changes neither
+// the plan nor the parameters. It also stays nil if the instance does not exist or the target plan is unknown: decideUpdate
+// reports these two errors.
 func (a *api) resolveEarly(ctx context.Context, request *updateRequest) error {
 	if !request.hasParameters && request.planID == "" {
 		return nil

@@ -10,25 +10,25 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// UpgradeTimes stores the times that owners of instances choose for upgrades.
+// UpgradeTimes stores the start times that instance owners choose for upgrades.
 type UpgradeTimes interface {
-	// Choose stores the time for the upgrade that waits for the instance. It locks orchestrations, so the transaction must not have
-	// locked an instance before. If the time cannot be chosen, the error is of kind failure.Invalid or failure.Conflict, and the
-	// transaction can still be used.
+	// Choose sets the start time of the instance's pending upgrade to at. It locks orchestrations, so the transaction must not
+	// hold a lock on an instance yet. If the upgrade cannot start at this time, or none is pending, the error is of kind
+	// failure.Invalid or failure.Conflict, and the transaction can still be used.
 	Choose(ctx context.Context, tx storage.Tx, instanceID string, at, now time.Time, by string) error
 }
 
-// chooseUpgradeTime stores the time of the upgrade, if the update contains one. It must be called before the instance is locked.
-// refusal says why the time cannot be chosen. The request fails with it only if the time differs from the stored one; see
-// refusesTime. If the update is rejected for another reason, the transaction is rolled back and the time is not stored.
+// chooseUpgradeTime stores the upgradeTime parameter of an update, if there is one. It must be called before the instance is
+// locked. If the time cannot be chosen, refusal says why. refusesTime decides whether the request then fails. If the update is
+// rejected for another reason, the caller rolls the transaction back, so the time is not stored.
 func (a *api) chooseUpgradeTime(ctx context.Context, tx storage.Tx, request updateRequest) (refusal, err error) {
-	// If the parameters are invalid, the resolution contains no time.
+	// If the parameters are invalid, request.resolution contains no time.
 	if request.resolution == nil || request.resolution.updated.UpgradeTime.IsZero() {
 		return nil, nil
 	}
 
 	if a.UpgradeTimes == nil {
-		return failure.New(failure.Conflict, "No upgrade is waiting for the instance."), nil
+		return failure.New(failure.Conflict, "The instance has no pending upgrade."), nil
 	}
 
 	err = a.UpgradeTimes.Choose(ctx, tx, request.instanceID, request.resolution.updated.UpgradeTime, a.Clock.Now(), request.caller.Name)
@@ -54,7 +54,7 @@ func refusesTime(refusal error, before, updated environment.Instance) error {
 	return unprocessable("", text)
 }
 
-// upgradeTimeOf returns the upgradeTime parameter of an instance, or an empty string.
+// upgradeTimeOf returns the stored upgradeTime parameter of an instance, or an empty string if it has none.
 func upgradeTimeOf(instance environment.Instance) string {
 	var sent struct {
 		UpgradeTime string `json:"upgradeTime"`

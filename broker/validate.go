@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
-// Rules in violations that do not concern a parameter. Clients depend on the names, so they must never change.
+// The names of rules for violations that do not concern a parameter. Clients depend on these names, so they must never change.
 const (
 	ruleExists  = "exists"  // the ID is in use by a different order, or by an instance that failed or is being deleted
 	ruleQuota   = "quota"   // the account has used up its quota for the plan

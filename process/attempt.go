@@ -103,8 +103,8 @@ func call[D any](ctx context.Context, step Step[D], operation Operation[D], log 
 	return result, wait, err
 }
 
-// guard calls work. It turns a panic into an internal failure of this operation and logs the stack, with the name of the work,
-// such as "step". Other operations of the replica continue.
+// guard calls work. It turns a panic into an internal failure of this operation and logs the stack. name says what panicked, such
+// as "step". Other operations of the replica continue.
 func guard(log logrus.FieldLogger, name string, work func()) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -166,7 +166,7 @@ func (r *run[D]) done(log logrus.FieldLogger, attempt Attempt) {
 	r.addEntry(attempt, outcome, message, time.Time{})
 }
 
-// restarted reports whether the stage runs again because one of its steps waits or failed.
+// restarted reports whether the stage runs again because one of its steps waited or failed.
 func (r *run[D]) restarted(stage string) bool {
 	for _, attempt := range r.attempts {
 		if attempt.Stage == stage {
@@ -187,8 +187,8 @@ func (r *run[D]) clear(attempt Attempt) {
 	r.operation.Problem, r.operation.Progress = Problem{}, ""
 }
 
-// succeed ends the operation together with the effect that its last step has set. If the effect fails, nothing is stored: succeed
-// discards the recorded success and handles the error like one that the step returned.
+// succeed ends the operation successfully. The end is stored together with the effect that the last step has set. If the effect
+// fails, nothing is stored: succeed discards the recorded success and handles the error as if the step had returned it.
 func (r *run[D]) succeed(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt) {
 	before := *r
 
@@ -213,7 +213,7 @@ func (r *run[D]) succeed(ctx context.Context, log logrus.FieldLogger, stage Stag
 	}
 }
 
-// failedAttempt records an error of a step. The operation fails unless the error is retryable.
+// failedAttempt records an error that a step returned. The operation fails unless the error is retryable.
 func (r *run[D]) failedAttempt(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt, err error) {
 	if failure.MappingOf(failure.KindOf(err)).Retry {
 		r.retry(ctx, log, stage, attempt, err)
@@ -269,7 +269,7 @@ func (r *run[D]) nextRun(wait time.Duration) time.Time {
 	return next
 }
 
-// runAgain stores the attempt and releases the lease until the next run.
+// runAgain stores the attempt and releases the lease. The step runs again at the time next.
 func (r *run[D]) runAgain(ctx context.Context, attempt Attempt, outcome Outcome, message string, next time.Time) {
 	r.progress.Failed = append(r.progress.Failed, attempt)
 	r.addEntry(attempt, outcome, message, next)

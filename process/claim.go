@@ -11,7 +11,7 @@ import (
 // kind has work, it gets more than half of the workers.
 const reservedShare = 2
 
-// While requests are waiting, only one in busyShare workers runs operations: a client notices every millisecond, whereas an
+// While requests are waiting, only one in busyShare workers runs operations: clients notice a delay of milliseconds, whereas an
 // operation takes minutes anyway.
 const busyShare = 15
 
@@ -34,8 +34,9 @@ func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	return false
 }
 
-// startDue claims work in the order of the schedule and starts it. Each call rotates the schedule by one, so that resumed and pending
-// work of each kind comes first in turn. more reports whether a claim reached its limit, so that more operations may be due.
+// startDue claims work in the order of the schedule and starts it. Each call rotates the schedule by one entry, so that each
+// entry (the pending or the resumed operations of one kind) comes first in turn. more reports whether a claim reached its limit,
+// so that more operations may be due.
 func (e *Engine[D]) startDue(ctx, runs context.Context) (more bool, err error) {
 	due, err := e.findDue(ctx)
 	if err != nil {

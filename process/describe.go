@@ -20,7 +20,7 @@ type StepDescription struct {
 	Condition string
 	Off       bool
 	Skippable bool
-	// Retry applies to the retryable errors of the step, unless the step has a rule of its own.
+	// Retry applies to the retryable errors of the step, unless the step itself decides when it is retried.
 	Retry RetryPolicy
 	// RetryFrom is the stage from which an operator's retry starts if the operation ended in this step.
 	RetryFrom string

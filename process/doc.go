@@ -40,7 +40,7 @@
 // A step that returns an error of a retryable kind (see package failure) runs again according to the RetryPolicy of its stage.
 // The retry window starts with the first of the consecutive failures. A success or a wait ends the window. Once the window has
 // passed, the next failure fails the operation. Any other error fails the operation immediately. Process.Limit bounds the whole
-// run, including all waits.
+// operation, including all waits.
 //
 // # Guarantees
 //

@@ -17,9 +17,11 @@ import (
 
 // Config configures the engine of one replica. Start from DefaultConfig: the zero value is invalid.
 type Config struct {
-	// Workers is how many operations run at the same time. With 0, the replica runs no operations but still expires pending ones.
+	// Workers is the maximum number of operations that run at the same time. With 0, the replica runs no operations but still
+	// expires pending ones.
 	Workers int
-	// Limits bounds how many operations of a kind run at the same time in this replica. Other kinds are bounded by Workers.
+	// Limits maps kinds to the maximum number of their operations that run at the same time in this replica. Only Workers limits
+	// the other kinds.
 	Limits map[string]int
 	// Lease is how long a replica keeps its operations after it stops renewing their leases. The replica renews them at intervals of
 	// a third of this time. A shorter lease means a faster takeover after a crash, and more writes.
@@ -28,9 +30,9 @@ type Config struct {
 	Poll time.Duration
 	// PendingLimit is how long an operation may be pending before it fails.
 	PendingLimit time.Duration
-	// CreatedAfter, if set, excludes operations that were accepted earlier, except those that are being canceled.
+	// CreatedAfter, if set, excludes operations that were accepted before this time, except those that are being canceled.
 	CreatedAfter time.Time
-	// Component identifies this service. A Problem gets it if its error names no component.
+	// Component identifies this service. It becomes the component of a Problem whose error names none.
 	Component string
 	// Grace is how long running steps may continue after the engine is stopped. After that, their contexts end.
 	Grace time.Duration
@@ -38,8 +40,8 @@ type Config struct {
 	Observer Observer
 	// Tracer traces attempts. Nil disables tracing.
 	Tracer Tracer
-	// Busy reports whether requests wait for a processor of this replica. While they do, the engine uses only one in 15 workers,
-	// and at least one. Running operations continue. Busy must not block. Nil means that no requests ever wait.
+	// Busy reports whether requests are waiting for a CPU of this replica. While they are, the engine uses only one in 15 workers,
+	// but at least one. Running operations continue. Busy must not block. Nil means that no requests ever wait.
 	Busy func() bool
 }
 
@@ -228,7 +230,7 @@ func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 			continue
 		}
 
-		// While the store fails, only the pause determines the next call. Wake-ups must not cause additional calls.
+		// While the store fails, only the pause determines when it is called again. Wake-ups must not cause additional calls.
 		if pause := e.storePause(); pause > 0 {
 			_ = lifecycle.Pause(ctx, e.clock, pause) // the loop checks the context
 

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// renewals is the number of renewals within the duration of a lease. After one failed renewal, the next one is still in time.
-// After two in a row, the replica stops the runs.
+// renewals is how many times a lease is renewed before it would expire. One failed renewal is harmless, because the next one is
+// still in time. After two failed renewals in a row, the replica stops its runs.
 const renewals = 3
 
-// lease is an operation that a worker of this replica runs. The mutex of the Engine guards the fields that change.
+// lease tracks an operation that a worker of this replica runs. Engine.mutex guards the fields that change.
 type lease struct {
 	LeasedOperation
 
@@ -52,8 +52,8 @@ func (e *Engine[D]) renewLeases(ctx context.Context) {
 // continue to expire.
 func (e *Engine[D]) now() time.Time { return e.clock.Now().Round(0) }
 
-// renew extends every lease and applies the response: it stops the runs that have lost their lease, and marks the operations
-// for which a cancellation was requested. It reports whether the store responded.
+// renew extends all leases of this replica and applies the store's response: it stops the runs that have lost their lease, and
+// marks the operations for which a cancellation was requested. It reports whether the store responded.
 func (e *Engine[D]) renew(ctx context.Context, now time.Time) bool {
 	leased := e.leasedOperations()
 	if len(leased) == 0 {
@@ -112,8 +112,8 @@ func (e *Engine[D]) leasedOperations() []LeasedOperation {
 	return all
 }
 
-// interrupt stops every run if all is set, and otherwise only the runs of operations beyond their limit. The next claim fails
-// operations beyond their limit and resumes the others.
+// interrupt stops every run if all is true, and otherwise only the runs of operations that have exceeded their limit. When such
+// an operation is claimed again, it fails if it has exceeded its limit, and otherwise resumes.
 func (e *Engine[D]) interrupt(all bool, now time.Time) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

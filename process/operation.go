@@ -44,12 +44,14 @@ type note struct {
 	notCompleted bool
 }
 
-// NewOperation returns an operation for testing a step. The first attempt runs at the given time, and Save does nothing.
+// NewOperation returns an operation for testing a step. The step is in its first attempt, which started at now. Save does
+// nothing.
 func NewOperation[D any](record Record, data D, now time.Time) Operation[D] {
 	return Operation[D]{Record: record, Data: data, now: now, attempt: Attempt{Number: 1, First: now, Last: now}}
 }
 
-// NewFailingOperation returns an operation for testing a step that has been failing since the given time. Save does nothing.
+// NewFailingOperation returns an operation for testing a step that is retried: its first attempt started at since and failed, and
+// its second attempt started at now. Save does nothing.
 func NewFailingOperation[D any](record Record, data D, since, now time.Time) Operation[D] {
 	return Operation[D]{
 		Record: record, Data: data, now: now,
@@ -67,8 +69,8 @@ func (o Operation[D]) Elapsed() time.Duration { return o.now.Sub(o.attempt.First
 // control the time.
 func (o Operation[D]) Now() time.Time { return o.now }
 
-// Message returns the message of the attempt in the timeline: the failure that is retried or ended an optional step, the progress of a
-// wait, or the reason why there was nothing to do. It is for tests of steps.
+// Message returns the message of the attempt in the timeline: the error after which the step is retried or gives up, the progress
+// of a wait, or the reason why there was nothing to do. It is for tests of steps.
 func (o Operation[D]) Message() string { return o.note.message }
 
 // Save stores Data and WaitingFor immediately, under the lease. Steps use it to store an intent before a call that creates
@@ -110,9 +112,9 @@ func Noted[D any](operation Operation[D], message string) Operation[D] {
 	return operation
 }
 
-// RetryOperation runs the step again after the interval. It replaces the interval and the window of the stage's RetryPolicy.
-// Once the step has failed for the window without a success or a wait in between, RetryOperation fails the operation with the
-// reason and the error.
+// RetryOperation runs the step again after the interval. It replaces the interval and the window of the stage's RetryPolicy. Once
+// the step has kept failing for the whole window, without a success or a wait in between, RetryOperation fails the operation with
+// reason and err.
 func RetryOperation[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
 ) (Operation[D], time.Duration, error) {
 	if err := checkInterval(interval); err != nil {
@@ -128,7 +130,7 @@ func RetryOperation[D any](operation Operation[D], reason string, err error, int
 	return operation, interval, nil
 }
 
-// RetryOperationWithoutFail is like RetryOperation, but for an optional step. After the window it records the step as not
+// RetryOperationWithoutFail is like RetryOperation, but for an optional step. After the window, it records the step as not
 // completed and continues with the next step.
 func RetryOperationWithoutFail[D any](operation Operation[D], reason string, err error, interval, window time.Duration,
 ) (Operation[D], time.Duration, error) {

@@ -32,7 +32,7 @@ type Step[D any] interface {
 // RunFunc has the signature of Step.Run.
 type RunFunc[D any] func(ctx context.Context, operation Operation[D], log logrus.FieldLogger) (Operation[D], time.Duration, error)
 
-// StepFunc returns a step that calls run. It suits steps that need no type.
+// StepFunc returns a step that calls run. It suits steps that need no type of their own.
 func StepFunc[D any](name string, run RunFunc[D]) Step[D] { return stepFunc[D]{name: name, run: run} }
 
 type stepFunc[D any] struct {
@@ -86,7 +86,7 @@ type Process[D any] struct {
 type Stage[D any] struct {
 	// Name is unique within the process. It is stored once the stage has finished.
 	Name string
-	// Retry applies to the retryable errors of all steps of the stage.
+	// Retry applies to the retryable errors of all steps in the stage.
 	Retry RetryPolicy
 	Steps []Task[D]
 	// RetryFrom names an earlier stage. When an operator retries an operation that ended in this stage, the retry starts there.
@@ -205,7 +205,7 @@ func (p Process[D]) Validate() error {
 	return nil
 }
 
-// validate reports mistakes in the stage, and adds the names of its steps to steps.
+// validate reports mistakes in the stage. It adds the stage's step names to steps, to detect duplicates across stages.
 func (s Stage[D]) validate(steps map[string]bool) error {
 	if len(s.Steps) == 0 {
 		return errors.New("it has no step")

@@ -26,11 +26,11 @@ func (s State) Terminal() bool { return s == Succeeded || s == Failed || s == Ca
 
 // Problem describes why an operation failed, or which error delays it. The zero value means no problem.
 type Problem struct {
-	// Message is for users. It contains no text of another system.
+	// Message is for users. It contains no text from other systems.
 	Message string `json:"message"`
-	// Detail is the report of an upstream, for operators. It may be empty.
+	// Detail is an upstream's own error text, for operators. It may be empty.
 	Detail string `json:"detail,omitempty"`
-	// Reason is one of the failure.Reason constants, or a code of an upstream.
+	// Reason is one of the failure.Reason constants, or an error code from an upstream.
 	Reason string `json:"reason"`
 	// Component is the system that caused the problem, one of the failure.Component constants.
 	Component string `json:"component"`
@@ -44,7 +44,7 @@ type Record struct {
 	ID string
 	// Kind names the process that runs the operation.
 	Kind string
-	// InstanceID identifies the object of the operation: a service instance in the broker, a runtime in the Provisioner.
+	// InstanceID identifies the object that the operation changes: a service instance in the broker, a runtime in the Provisioner.
 	// Operations of an instance run one after the other, in the order of Position, which is counted from 1.
 	InstanceID string
 	Position   int64
@@ -52,7 +52,7 @@ type Record struct {
 	Tenant string
 	// PredecessorID is the operation that this one retries, or empty.
 	PredecessorID string
-	// OrderedBy names the requester. Audit has more details of the request, as JSON. The engine stores both fields but does not
+	// OrderedBy names the requester. Audit has more details about the request, as JSON. The engine stores both fields but does not
 	// use them.
 	OrderedBy string
 	Audit     string
@@ -163,7 +163,7 @@ const (
 	Skipped Outcome = "skipped"
 )
 
-// The events of the operation as a whole. Their entries have no stage and no step.
+// Events that concern the operation as a whole. Their entries have no stage and no step.
 const (
 	Accepted           Outcome = "accepted"
 	TakenOver          Outcome = "taken over"
@@ -208,6 +208,6 @@ type New struct {
 	SkippedSteps   []string
 	// Payload is the data of the process, as JSON.
 	Payload json.RawMessage
-	// At is the time of the acceptance. The operation is due immediately.
+	// At is when the operation is accepted and becomes due.
 	At time.Time
 }

@@ -15,12 +15,13 @@ type RetryPolicy struct {
 	Factor     float64
 	// Jitter lengthens each wait at random by up to this fraction: 0.1 means 10 %.
 	Jitter float64
-	// Window is the retry window. It starts with the first of consecutive failed attempts; a success or a wait ends it. The operation
-	// fails at the first failed attempt that starts when the window has passed.
+	// Window is the retry window. It starts with the first of consecutive failed attempts; a success or a wait ends it. The
+	// operation fails at the first failed attempt that starts after the window has passed.
 	Window time.Duration
 }
 
-// DefaultRetry returns a policy for upstreams with outages of minutes. It waits from 1 s to 1 min, and gives up after an hour.
+// DefaultRetry returns a policy for upstreams with outages of minutes. Its waits grow from 1 s to 1 min, and it gives up after an
+// hour.
 func DefaultRetry() RetryPolicy {
 	return RetryPolicy{First: time.Second, Cap: time.Minute, Factor: 2, Jitter: 0.2, Window: time.Hour}
 }
@@ -32,7 +33,7 @@ func (p RetryPolicy) Interval(attempt int) time.Duration {
 	return time.Duration(interval * (1 + p.Jitter*rand.Float64()))
 }
 
-// validate rejects policies that would retry without a pause or never end.
+// validate rejects policies that would retry without a pause or forever.
 func (p RetryPolicy) validate() error {
 	if p.First <= 0 || p.Cap < p.First || p.Factor < 1 || p.Jitter < 0 || p.Window <= 0 {
 		return fmt.Errorf("retry policy %+v: needs 0 < First <= Cap, Factor >= 1, Jitter >= 0, Window > 0", p)

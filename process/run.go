@@ -39,7 +39,7 @@ type run[D any] struct {
 	uncertain bool
 }
 
-// newRun returns the run of a claimed operation. Its log lines name the operation.
+// newRun returns the run of a claimed operation. Its logger adds the operation's ID, instance and kind to every line.
 func (e *Engine[D]) newRun(work Claimed, lease *lease) *run[D] {
 	attempts := make(map[string]Attempt, len(work.Attempts))
 	for _, attempt := range work.Attempts {
@@ -109,8 +109,8 @@ func (r *run[D]) decode() error {
 	return nil
 }
 
-// runStage runs the steps of a stage that are enabled and not skipped. It reports whether the stage is finished and the run
-// continues.
+// runStage runs the steps of a stage that are enabled and not skipped. It reports whether the stage is finished and the run may
+// continue.
 func (r *run[D]) runStage(ctx context.Context, process Process[D], stage Stage[D]) bool {
 	for _, task := range stage.Steps {
 		enabled, err := r.enabled(task)

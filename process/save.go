@@ -146,8 +146,8 @@ func (r *run[D]) store(ctx context.Context) error {
 	return nil
 }
 
-// problemOf returns the part of an error that is stored. If the error names no component, the problem gets the component of this
-// service.
+// problemOf returns the part of an error that is stored as the operation's problem. If the error names no component, the problem
+// gets the component of this service.
 func (e *Engine[D]) problemOf(err error) Problem {
 	ferr := failure.Of(err)
 

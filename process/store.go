@@ -9,18 +9,19 @@ import (
 // ErrLeaseLost reports that the operation was claimed again, usually by another replica, and that nothing was written.
 var ErrLeaseLost = errors.New("lease lost to another replica")
 
-// Store persists the operations. Package storage/operations implements it. The engine passes all times, so a replica never
-// mixes its own clock with the clock of the database. Methods are called concurrently and must return when their context ends.
+// Store persists the operations. Package storage/operations implements it. The engine passes all times as arguments, so a replica
+// never mixes its own clock with the clock of the database. Methods are called concurrently and must return when their context
+// ends.
 type Store interface {
-	// Due reports which of the kinds have work. It is called at every poll and wake-up, so it must be cheap. A later Claim may
-	// return nothing, because other replicas claim, too.
+	// Due reports which of the given kinds have work. It is called at every poll and wake-up, so it must be cheap. A later Claim
+	// may return nothing, because other replicas claim, too.
 	Due(ctx context.Context, kinds []string, now time.Time) ([]Due, error)
-	// Claim claims operations of one kind for the owner. If Pending is set, it changes pending operations to in progress,
-	// round-robin by tenant, except operations that must wait for an older one of the same instance. Otherwise, it claims
-	// operations that are due again.
+	// Claim claims operations of one kind for the owner. If claim.Pending is true, it takes pending operations, round-robin by
+	// tenant, and changes them to in progress; an operation that must wait for an older one of the same instance stays pending. If
+	// claim.Pending is false, it takes operations that are due again.
 	Claim(ctx context.Context, claim Claim) ([]Claimed, error)
-	// Renew extends the owner's leases and returns the states of the operations whose leases the owner still has, by operation
-	// ID. It never revives a lease that was returned or lost.
+	// Renew extends the owner's leases and returns the states of the operations whose leases the owner still has, by operation ID.
+	// It never revives a lease that was released or lost.
 	Renew(ctx context.Context, renewal Renewal) (map[string]State, error)
 	// Save writes the progress of a run in one transaction and returns the resulting state, which is Canceling if a cancellation
 	// was requested in the meantime. It returns ErrLeaseLost if another claim has raised the fence, and an EffectError if the
@@ -29,7 +30,7 @@ type Store interface {
 	// UnfinishedKinds lists the kinds of operations that have not ended. The engine refuses to start if it has no process for one
 	// of them.
 	UnfinishedKinds(ctx context.Context) ([]string, error)
-	// ExpirePending fails operations that have been pending for too long and returns them. If it returns fewer than the limit,
+	// ExpirePending fails operations that have been pending for too long and returns them. If it returns fewer than expiry.Limit,
 	// no more are left. Each operation is returned to only one replica.
 	ExpirePending(ctx context.Context, expiry Expiry) ([]Record, error)
 }
@@ -47,9 +48,9 @@ type Claim struct {
 
 	// Owner identifies the replica. It is a random ID that changes with each start.
 	Owner string
-	// Limit bounds the number of claimed operations.
+	// Limit is the maximum number of operations to claim.
 	Limit int
-	// CreatedAfter excludes operations that were accepted earlier, unless they are being canceled.
+	// CreatedAfter, if set, excludes operations that were accepted before this time, except those that are being canceled.
 	CreatedAfter time.Time
 	Now          time.Time
 	// Until is when the lease expires.
@@ -60,7 +61,8 @@ type Claim struct {
 type Claimed struct {
 	Record   Record
 	Attempts []Attempt
-	// TakenFrom is the previous owner if its lease expired, or empty. If set, the timeline gets a TakenOver entry.
+	// TakenFrom is the previous owner whose lease expired, or empty if the operation was not taken over. If set, the timeline gets
+	// a TakenOver entry.
 	TakenFrom string
 	// Unreadable is the error from decrypting the payload, or nil. An operation with an unreadable payload fails but keeps the
 	// payload, so that an operator can add the missing key and retry.
@@ -94,15 +96,16 @@ type Progress struct {
 	Failed, Cleared []Attempt
 	// Timeline lists the new entries, oldest first.
 	Timeline []Entry
-	// KeepPayload leaves the stored payload unchanged.
+	// KeepPayload is true if the store must leave the stored payload unchanged.
 	KeepPayload bool
 	// SkippedStep is the step that the run skipped at an operator's request, or empty. The store clears the request only if the
 	// request names this step, because the operator may have requested another skip in the meantime.
 	SkippedStep string
-	// Release releases the lease. The operation is due at Record.NextRun, or immediately if it was woken in the meantime.
+	// Release is true if the store must release the lease. The operation is then due at Record.NextRun, or immediately if it was
+	// woken in the meantime.
 	Release bool
-	// Effect is the effect of an operation that succeeds, or nil. The store executes it before it changes the operation, so that
-	// transactions lock other rows before operations. If the operation has been canceled in the meantime, the effect is not
+	// Effect is the effect of an operation that succeeds, or nil. The store executes it before it updates the operation's row, so
+	// that all transactions lock the other rows first. If the operation has been canceled in the meantime, the effect is not
 	// executed.
 	Effect Effect
 	Now    time.Time

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Statement is an SQL statement that writes rows, with `?` as placeholders, and its arguments. Stores return a Statement
-// instead of executing it if a caller combines statements of several stores into one round trip.
+// Statement is an SQL statement that writes rows, with `?` as placeholders, and its arguments. Stores return a Statement instead
+// of executing it if a caller must combine statements from several stores into one round trip.
 type Statement struct {
 	Text string
 	Args []any
@@ -22,8 +22,8 @@ func Apply(ctx context.Context, tx Tx, statement Statement) error {
 	return err
 }
 
-// ExecBatch executes both statements or neither. The second must not depend on changes of the first. PostgreSQL receives both
-// as one statement, in one round trip instead of four, and both see the rows as they were before.
+// ExecBatch executes both statements or neither. The second must not depend on changes that the first makes: PostgreSQL receives
+// both as one statement, in one round trip instead of four, so both see the rows as they were before.
 func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 	if db.config.Driver == DriverPostgres {
 		_, err := Exec(ctx, db.writer, `WITH first AS (`+first.Text+`) `+second.Text, append(first.Args, second.Args...)...)
@@ -42,12 +42,12 @@ func (db *DB) ExecBatch(ctx context.Context, first, second Statement) error {
 	})
 }
 
-// ExecCTE executes the statement first, which must return one value from the single row that it changes or locks. It then executes the
-// others, which can read the value from the table `first (value)`. If the first statement returns no row, this table is empty and
-// changed is false.
+// ExecCTE executes the first statement, which must return one value from the single row that it changes or locks. It then executes
+// the other statements, which can read this value from the table `first (value)`. If the first statement returns no row, the table
+// is empty and changed is false.
 //
-// The others must work whether or not they see each other's changes. PostgreSQL receives all statements as one, in a single round
-// trip. SQLite executes them in order. Arguments must not be slices, because IN (?) is not expanded.
+// The other statements must work whether or not they see each other's changes. PostgreSQL receives all statements as one, in a
+// single round trip. SQLite executes them in order. Arguments must not be slices, because IN (?) is not expanded.
 func (db *DB) ExecCTE(ctx context.Context, first Statement, others ...Statement) (value string, changed bool, err error) {
 	if db.config.Driver == DriverPostgres {
 		return ApplyCTE(ctx, db.writer, first, others...)
@@ -62,7 +62,7 @@ func (db *DB) ExecCTE(ctx context.Context, first Statement, others ...Statement)
 	return value, changed, err
 }
 
-// ApplyCTE is ExecCTE in the caller's transaction.
+// ApplyCTE is like ExecCTE, but runs in the caller's transaction.
 func ApplyCTE(ctx context.Context, tx Tx, first Statement, others ...Statement) (value string, changed bool, err error) {
 	if tx.DriverName() == DriverPostgres {
 		return onlyValue(selectBound[string](ctx, tx, tx.Rebind(cte(first, others)), cteArgs(first, others)))
@@ -82,8 +82,8 @@ func ApplyCTE(ctx context.Context, tx Tx, first Statement, others ...Statement) 
 	return value, changed, nil
 }
 
-// ApplyAfter executes, in the caller's transaction, a statement that was written to follow the first statement of ExecCTE. The
-// statement reads value from the table `first (value)`.
+// ApplyAfter executes, in the caller's transaction, a statement that was written as one of the other statements for ExecCTE. The
+// table `first (value)` then contains the given value.
 func ApplyAfter(ctx context.Context, tx Tx, value string, other Statement) error {
 	return Apply(ctx, tx, Statement{
 		Text: `WITH first (value) AS (SELECT CAST(? AS TEXT)) ` + other.Text, Args: slices.Concat([]any{value}, other.Args),

@@ -15,15 +15,15 @@ import (
 	"github.com/lib/pq"
 )
 
-// timeLayout is the format of stored times in SQLite. Times are in UTC with microseconds, so the texts sort chronologically.
-// PostgreSQL has the same precision.
+// timeLayout is the format of times that are stored in SQLite. They are in UTC with microseconds, so their texts sort
+// chronologically. PostgreSQL has the same precision.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// Time is a time column. The zero time is stored as NULL, and NULL is read as the zero time.
+// Time is the value of a time column. The zero time is stored as NULL, and NULL is read as the zero time.
 type Time struct{ time.Time }
 
-// At returns the time as the database returns it: in UTC, truncated to microseconds. A condition on a stored time must also use
-// At. Otherwise it does not match a row that was stored with the same time.
+// At returns the time as the database returns it: in UTC, truncated to microseconds. Arguments that are compared with a stored
+// time must also pass through At. Otherwise they do not equal a time that was stored from the same value.
 func At(moment time.Time) Time {
 	return Time{moment.UTC().Truncate(time.Microsecond)}
 }
@@ -61,27 +61,28 @@ func (t *Time) Scan(source any) error {
 	return nil
 }
 
-// SealedColumn is a column that holds envelopes from package secret. Package keyrotation re-encrypts these columns.
+// SealedColumn is a column that contains envelopes from package secret. Package keyrotation re-encrypts such columns.
 type SealedColumn struct {
-	// Table must have a primary key named id.
+	// Table is the name of the table, which must have a primary key named id.
 	Table, Column string
 	// Place returns the additional data that binds an envelope to its row and column, so an envelope that is copied elsewhere cannot
 	// be decrypted. The result for an ID must never change, because stored envelopes would become unreadable.
 	Place func(id string) string
-	// Bound names the columns that the store seals together with the secret part of a row, or is nil. Key rotation adds them to rows of
-	// older releases, except for empty columns, which an older replica may still fill.
+	// Bound names the columns whose values the store seals together with the secret part of a row. It is nil if there are none. Key
+	// rotation adds these values to rows that older releases sealed without them, except for empty columns, which an older replica
+	// may still fill.
 	Bound []string
 }
 
-// Bound contains, by column name, the values that determine which tenant a row's cluster belongs to. A store seals them together with
-// the secret part of the row and compares them when it reads the row. Therefore, somebody who can change the columns but has no key
-// cannot give the cluster of one tenant to another.
+// Bound contains, by column name, the values that determine which tenant a row's cluster belongs to. A store seals them together
+// with the secret part of the row, and compares them with the columns when it reads the row. Thus, somebody who can change the
+// columns but has no key cannot assign the cluster of one tenant to another.
 type Bound map[string]string
 
 // boundField is the name of the JSON field in which a sealed object stores its Bound.
 const boundField = "columns"
 
-// BoundOf returns the column values that are sealed in a JSON object, or nil if an older release sealed the object.
+// BoundOf returns the column values that are sealed in a JSON object, or nil if an older release sealed the object without them.
 func BoundOf(object []byte) (Bound, error) {
 	var sealed struct {
 		Columns Bound `json:"columns"`
@@ -92,7 +93,7 @@ func BoundOf(object []byte) (Bound, error) {
 	return sealed.Columns, failure.While(err, "decoding a sealed value")
 }
 
-// Prepend adds the values to a JSON object, as its first field. Older releases ignore the field.
+// Prepend adds the values to a JSON object as its first field, which older releases ignore.
 func (b Bound) Prepend(object []byte) ([]byte, error) {
 	first, err := json.Marshal(map[string]Bound{boundField: b})
 	if err != nil {
@@ -111,7 +112,8 @@ func (b Bound) Prepend(object []byte) ([]byte, error) {
 	}
 }
 
-// CutBound undoes Prepend: it returns the JSON object without the added values, and these values. It returns any other object unchanged.
+// CutBound undoes Prepend: it returns the JSON object without the added field, and the values in this field. It returns any other
+// object unchanged.
 func CutBound(object []byte) ([]byte, Bound, error) {
 	bound, err := BoundOf(object)
 	if err != nil || bound == nil {
@@ -138,8 +140,8 @@ func CutBound(object []byte) ([]byte, Bound, error) {
 // ErrChangedColumn reports that a column differs from its sealed value: somebody changed the row without using the service.
 var ErrChangedColumn = errors.New("a column was changed outside of the service; restore the row from a backup")
 
-// Check compares the sealed values with those of the row. It accepts columns without a sealed value, because older releases seal none.
-// The error names the columns and wraps ErrChangedColumn.
+// Check compares the sealed values with the values of the row. It accepts columns without a sealed value, because older releases
+// do not seal them. The error names the columns that differ, and wraps ErrChangedColumn.
 func (b Bound) Check(row Bound) error {
 	var changed []string
 

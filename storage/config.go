@@ -10,15 +10,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// The supported databases. They are the values of Config.Driver.
+// The values of Config.Driver: the supported databases.
 const (
 	DriverPostgres = "postgres"
 	DriverSQLite   = "sqlite"
 )
 
 // idleSetting is the PostgreSQL setting that limits how long an idle transaction keeps its locks. idleLimit is its value in
-// milliseconds. A replica that is frozen or disconnected must not block the replicas that take over its operations when its
-// leases expire.
+// milliseconds. The limit ensures that a frozen or disconnected replica does not block the replicas that take over its operations
+// after its leases have expired.
 const (
 	idleSetting = "idle_in_transaction_session_timeout"
 	idleLimit   = "5000"
@@ -28,12 +28,12 @@ const (
 type Config struct {
 	// Driver is DriverPostgres or DriverSQLite.
 	Driver string
-	// Path is the path of the SQLite file. Its folder must exist, and also contains a lock file.
+	// Path is the path of the SQLite file. Its folder must exist. A lock file is created next to the SQLite file.
 	Path string
 	// User and all fields below apply only to PostgreSQL.
 	User     string
 	Password secret.String
-	// Host is the server's host, or a comma-separated list of hosts. With a list, connections use the primary with the newest
+	// Host is the server's host, or a comma-separated list of hosts. If it is a list, connections use the primary with the newest
 	// timeline.
 	Host string
 	// Port is the port of every server, or a comma-separated list with one port for each host.
@@ -44,16 +44,16 @@ type Config struct {
 	// SSLRootCert is the path of a file with the CA certificates that sign the server's certificate. If empty, the system's CA
 	// certificates apply.
 	SSLRootCert string
-	// Pooler is the host and port of a pooler in transaction mode, or empty. Migrations and the receipt of notifications use Host and
-	// Port, because they need a session. All other calls use the pooler.
+	// Pooler is the host and port of a pooler in transaction mode. If it is empty, all calls use Host and Port. Otherwise, only
+	// migrations and LISTEN use them, because these need a session.
 	Pooler string
 
-	// silenceLimit replaces defaultSilenceLimit in tests.
+	// silenceLimit overrides defaultSilenceLimit in tests.
 	silenceLimit time.Duration
 }
 
-// postgresDSN returns the connection string, including the password, for the server or, if pooled is true, for the pooler. All values are
-// quoted, so parsing the string cannot fail. A parse error would contain the password.
+// postgresDSN returns the connection string, including the password, for the server or, if pooled is true, for the pooler. All
+// values are quoted, so that parsing the string cannot fail: a parse error would contain the password.
 func (c Config) postgresDSN(pooled bool) string {
 	quote := func(value string) string {
 		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
@@ -89,10 +89,10 @@ func (c Config) postgresDSN(pooled bool) string {
 // severalHosts reports whether Host is a list.
 func (c Config) severalHosts() bool { return strings.Contains(c.Host, ",") }
 
-// sqliteDSN returns the data source name of the file. With its settings, writers wait up to 10 s for each other, transactions
-// take the write lock when they start, a commit returns once it is on disk, and REPLACE runs the DELETE triggers of the rows that
-// it replaces. The name is a URI, so the path is escaped: SQLite would end an unescaped path at the first # or ?, and open a
-// different file without these settings.
+// sqliteDSN returns the data source name of the SQLite file. Its settings make writers wait for each other for up to 10 s,
+// transactions take the write lock when they start, commits return only once they are on disk, and REPLACE run the DELETE triggers
+// of the rows that it replaces. The name is a URI, so the path is escaped: SQLite would end an unescaped path at the first # or ?,
+// and open a different file without these settings.
 func (c Config) sqliteDSN() string {
 	settings := url.Values{
 		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "recursive_triggers(1)"},

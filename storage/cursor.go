@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Cursor is the sort key of the last entry of a page, so entries that are added while a client reads the pages do not shift later pages.
-// Most lists have a single order: by time and then by ID, newest first.
+// Cursor is the sort key of the last entry on a page. The next page starts after this key, so entries that are added in the
+// meantime do not shift it. Most lists have a single order: by time and then by ID, newest first.
 type Cursor struct {
 	// Sort names the order. It is empty for the usual order, by time and then by ID. Key is the value by which entries are sorted
-	// before At and ID, or empty.
+	// first, before At and ID. It is empty if there is no such value.
 	Sort string    `json:"sort"`
 	Key  string    `json:"key"`
 	At   time.Time `json:"at"`
 	ID   string    `json:"id"`
 }
 
-// String encodes the cursor for clients, which must not depend on its form. It returns an empty text if Sort is set and the year of At has
-// more than four digits.
+// String encodes the cursor for clients, which must not depend on the encoding. It returns an empty string if Sort is set and the
+// year of At has more than four digits.
 func (c Cursor) String() string {
 	c.At = c.At.UTC()
 	if c.Sort == "" {

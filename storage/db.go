@@ -23,19 +23,19 @@ const (
 	postgresConnections = 12
 	// sqliteReaders is the number of read connections. There is one additional connection for writes.
 	sqliteReaders = 4
-	// connectionAge is the maximum age of a PostgreSQL connection. It makes replicas follow a host name that moves to another
-	// server.
+	// connectionAge is the maximum age of a PostgreSQL connection. It ensures that replicas follow a host name that is moved to
+	// another server.
 	connectionAge = 30 * time.Minute
 )
 
-// Tx executes statements, either in one transaction (InTx), or each in a separate transaction (Reader, Writer). Statements have
-// `?` as placeholders; Exec, Select and Get convert the placeholders for the driver. Use these functions instead of the methods
-// of Tx, which neither limit the duration of a call nor wait for a connection in order.
+// Tx executes statements. The Tx of InTx executes all of them in one transaction, and those of Reader and Writer execute each in a
+// separate one. Statements have `?` as placeholders; Exec, Select and Get convert the placeholders for the driver. Use these
+// functions instead of the methods of Tx, which neither limit the duration of a call nor wait for a connection in order.
 type Tx interface {
 	sqlx.ExtContext
 }
 
-// DB is an open database. With SQLite it has one connection for writes and several for reads, with PostgreSQL one pool for
+// DB is an open database. For SQLite, it has one connection for writes and several for reads. For PostgreSQL, it has one pool for
 // both. Its methods may be called from any goroutine.
 type DB struct {
 	writer pool
@@ -122,7 +122,7 @@ func openPostgres(config Config, pooled bool) (pool, error) {
 	return newPool(db, postgresConnections), nil
 }
 
-// Driver returns DriverPostgres or DriverSQLite, for statements that differ between them.
+// Driver returns DriverPostgres or DriverSQLite. Use it only for statements that must differ between the two.
 func (db *DB) Driver() string { return db.config.Driver }
 
 // Ping fails if the database does not respond, or if a new connection reaches a standby. Readiness probes call it.
@@ -154,9 +154,9 @@ func (db *DB) Reader() Tx { return db.reader }
 // of three.
 func (db *DB) Writer() Tx { return db.writer }
 
-// InTx runs work in a transaction. It commits if work returns nil. Otherwise it rolls back and returns the error of work. The
-// transaction takes at most callLimit, unless the context has a deadline. If the commit fails, the caller does not know whether
-// the changes are stored.
+// InTx runs work in a transaction. It commits if work returns nil. Otherwise it rolls the transaction back and returns the error.
+// The transaction takes at most callLimit, unless the context has a deadline. If the commit fails, the caller does not know
+// whether the changes are stored.
 func (db *DB) InTx(ctx context.Context, work func(tx Tx) error) error {
 	return db.writer.inTx(ctx, nil, work)
 }
@@ -204,7 +204,8 @@ func (p pool) inTx(ctx context.Context, options *sql.TxOptions, work func(tx Tx)
 	}
 
 	if err := tx.Commit(); err != nil {
-		// If the context has ended, database/sql has rolled back the transaction, and cause adds the error of the context.
+		// If the context has ended, database/sql has already rolled the transaction back. The function cause then adds the error of the
+		// context.
 		return fmt.Errorf("committing a transaction: %w", cause(ctx, err))
 	}
 
@@ -243,8 +244,9 @@ func (db *DB) ForUpdate() string {
 	return ""
 }
 
-// Bytewise returns the SQL fragment that makes the database compare the preceding text by its bytes. It is empty for SQLite, which always
-// does. PostgreSQL otherwise uses the locale of the database, which is slower and does not keep texts with the same beginning together.
+// Bytewise returns the SQL fragment that makes the database compare the preceding text by its bytes. It is empty for SQLite, which
+// always does. By default, PostgreSQL uses the locale of the database, which is slower and does not keep texts with the same
+// beginning together.
 func (db *DB) Bytewise() string {
 	if db.config.Driver == DriverPostgres {
 		return ` COLLATE "C"`
@@ -253,8 +255,8 @@ func (db *DB) Bytewise() string {
 	return ""
 }
 
-// SkipLocked returns the SQL fragment that locks rows and skips rows that other transactions have locked. With it, replicas
-// that claim at the same time get different rows. It is empty for SQLite, which has only one writer.
+// SkipLocked returns the SQL fragment that locks rows and skips rows that other transactions have locked. With the fragment,
+// replicas that claim rows at the same time get different ones. It is empty for SQLite, which has only one writer.
 func (db *DB) SkipLocked() string {
 	if locks := db.ForUpdate(); locks != "" {
 		return locks + " SKIP LOCKED"
@@ -263,8 +265,8 @@ func (db *DB) SkipLocked() string {
 	return ""
 }
 
-// pool hands out connections in the order of the requests. database/sql would give a free connection to a random waiter. Under
-// load, one request in a hundred would then wait four times as long as the others.
+// pool grants connections in the order in which they were requested. database/sql would give a free connection to a random waiter,
+// so that, under load, one request in a hundred would wait four times as long as the others.
 type pool struct {
 	*sqlx.DB
 

@@ -1,6 +1,7 @@
-// Package storage opens the database of a service, PostgreSQL or SQLite, migrates its schema, and runs its statements.
+// Package storage opens the database of a service, which is PostgreSQL or SQLite, migrates its schema, and runs its statements.
 //
-// The stores in the subfolders own the tables. ARCHITECTURE.md lists them. These serve both services:
+// The stores in the subfolders own the tables. ARCHITECTURE.md lists the stores. The broker and the Provisioner both use these
+// packages:
 //
 //   - operations contains the tables of the engine. It implements process.Store.
 //   - auditlog stores the audit log, and reports stores the results of periodic reports.

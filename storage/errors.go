@@ -14,13 +14,13 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// ErrNotFound reports that no row matches. Stores wrap it in an error that names the missing row.
+// ErrNotFound reports that no row matches a query. Stores wrap it in an error that identifies the missing object.
 var ErrNotFound = errors.New("not found")
 
 // uniqueViolation is the SQLSTATE for a duplicate key.
 const uniqueViolation = "23505"
 
-// IsDuplicate reports whether err is a violation of a primary key or a unique index. On PostgreSQL the transaction cannot
+// IsDuplicate reports whether err means that a primary key or a unique index was violated. On PostgreSQL, the transaction cannot
 // continue after such an error.
 func IsDuplicate(err error) bool {
 	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
@@ -34,8 +34,8 @@ func IsDuplicate(err error) bool {
 	return false
 }
 
-// IsDuplicateOf reports whether err is a violation of the UNIQUE constraint of the column. In PostgreSQL, the constraint must have the
-// default name, TABLE_COLUMN_key.
+// IsDuplicateOf reports whether err means that the UNIQUE constraint of the given column was violated. On PostgreSQL, the
+// constraint must have the default name, TABLE_COLUMN_key.
 func IsDuplicateOf(err error, table, column string) bool {
 	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
 		return pqErr.Code == uniqueViolation && pqErr.Constraint == table+"_"+column+"_key"
@@ -44,24 +44,24 @@ func IsDuplicateOf(err error, table, column string) bool {
 	return IsDuplicate(err) && strings.Contains(err.Error(), table+"."+column)
 }
 
-// IsDeadlock reports whether PostgreSQL has aborted the transaction because of a deadlock or a serialization failure. The same
-// transaction may succeed if it is started again. SQLite has one writer, so it has no such errors.
+// IsDeadlock reports whether PostgreSQL has aborted the transaction because of a deadlock or a serialization failure. The caller
+// may run the same transaction again. SQLite has only one writer and therefore no such errors.
 func IsDeadlock(err error) bool {
 	pqErr, ok := errors.AsType[*pq.Error](err)
 
 	return ok && strings.HasPrefix(string(pqErr.Code), "40")
 }
 
-// callError marks the error of a call to the database, so that IsUnavailable does not mistake lost connections and timeouts of
-// other systems for those of the database.
+// callError marks an error as coming from a call to the database. Without the mark, IsUnavailable could mistake a lost connection
+// or a timeout of another system for one of the database.
 type callError struct{ error }
 
 // Unwrap returns the driver's error.
 func (e callError) Unwrap() error { return e.error }
 
 // IsUnavailable reports whether err means that the database is temporarily unavailable, so that the same call may succeed later.
-// Examples are a lost connection, a full disk, a deadlock and an exceeded deadline. The same errors from other systems do not
-// count. A canceled context does not count either, because the caller gave up.
+// Examples are a lost connection, a full disk, a deadlock and an exceeded deadline. It returns false for such errors from other
+// systems, and for a canceled context, because the caller then no longer wants a result.
 func IsUnavailable(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
@@ -98,8 +98,8 @@ func IsUnavailable(err error) bool {
 	return network || errors.Is(call, io.EOF) || errors.Is(call, io.ErrUnexpectedEOF)
 }
 
-// unavailableCode reports whether a SQLSTATE stands for a temporary error. The list contains both whole classes and single codes,
-// see https://www.postgresql.org/docs/current/errcodes-appendix.html.
+// unavailableCode reports whether a SQLSTATE stands for a temporary error. The list contains prefixes of codes as well as single
+// codes, see https://www.postgresql.org/docs/current/errcodes-appendix.html.
 func unavailableCode(code string) bool {
 	// In order: connection; resources; operator intervention; timeouts of an idle transaction, a transaction, a lock and a
 	// statement; a read-only server; serialization failures including deadlocks.

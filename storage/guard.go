@@ -11,34 +11,33 @@ import (
 	"github.com/lib/pq"
 )
 
-// cancelGrace is how long the server may take to confirm the cancellation of a call after the context of the call has ended.
+// cancelGrace is how long the server may take to confirm that it has canceled a call, after the context of the call has ended.
 const cancelGrace = time.Second
 
-// guarding connects to PostgreSQL so that no call outlives its context by more than cancelGrace. lib/pq asks the server to
-// cancel a call and then waits for the response. If the server is frozen or the network drops packets, this wait takes 15
-// minutes.
+// guarding opens PostgreSQL connections on which no call outlives its context by more than cancelGrace. lib/pq asks the server to
+// cancel a call and then waits for the response. If the server is frozen or the network drops packets, this wait takes 15 minutes.
 type guarding struct {
 	// hosts contains one connector for each host.
 	hosts []host
-	// primary is the newest primary that a connection of the pool has reached.
+	// primary identifies the newest primary that any connection of the pool has reached.
 	primary *primary
 	// pooled is true for connections to a pooler in transaction mode.
 	pooled bool
 }
 
-// guardedConnection makes reads and writes of its network connection fail soon after the context of a call has ended.
+// guardedConnection is a connection whose network I/O fails soon after the context of a call has ended.
 type guardedConnection struct {
 	*preparedConnection
 
 	line *line
-	// primary is shared by all connections of the pool. server is the server of this connection. silences is the value of
-	// primary.silences when the connection was opened.
+	// primary is shared by all connections of the pool. server identifies the server of this connection. silences is the value that
+	// primary.silences had when the connection was opened.
 	primary  *primary
 	server   server
 	silences uint32
-	// inTransaction is true between BeginTx and the end of the transaction.
+	// inTransaction is true from BeginTx to the end of the transaction.
 	inTransaction bool
-	// unreplicated is true if the server has reported, since the last call, a commit that no synchronous standby has confirmed.
+	// unreplicated is true if, since the last call, the server has reported a commit that no synchronous standby has confirmed.
 	unreplicated *atomic.Bool
 	// broken is true if the connection must not be used again.
 	broken atomic.Bool
@@ -71,7 +70,7 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (guarding) Driver() driver.Driver { return &pq.Driver{} }
 
-// open opens a connection to one host and fails if the host is not a primary.
+// open opens a connection to one host. It fails if the server is not a primary.
 func (g guarding) open(ctx context.Context, host *pq.Connector) (*guardedConnection, error) {
 	line, own, unreplicated := &line{opening: ctx}, *host, &atomic.Bool{}
 	own.Dialer(line)
@@ -98,11 +97,12 @@ func (g guarding) open(ctx context.Context, host *pq.Connector) (*guardedConnect
 	return opened, nil
 }
 
-// during sets a deadline for the network connection if the context ends before the call has finished. The connection is then
-// broken, because the deadline may have interrupted a protocol message. The caller calls finish when the call has ended.
+// during limits a call to the server. If the context ends before the call has finished, during sets a deadline for the network
+// connection. The connection must then not be used again, because the deadline may have interrupted a protocol message. The caller
+// must call finish when the call has ended.
 //
-// If commits is true, the call is not canceled. When the context ends, its connection breaks without the grace period: see
-// line.committing.
+// If commits is true, the call may commit and must not be canceled, see line.committing. When the context ends, the network
+// connection then fails at once, without the grace period.
 func (c *guardedConnection) during(ctx context.Context, commits bool) (finish func()) {
 	grace := cancelGrace
 	if commits {
@@ -203,7 +203,7 @@ func (c *guardedConnection) IsValid() bool {
 	return !c.broken.Load() && !c.outdated() && c.preparedConnection.IsValid()
 }
 
-// guardedTx is a transaction that stops watching its context after the commit or rollback.
+// guardedTx is a transaction that watches its context only until the commit or rollback.
 type guardedTx struct {
 	driver.Tx
 
@@ -212,7 +212,7 @@ type guardedTx struct {
 	finish     func()
 }
 
-// Commit implements driver.Tx. A commit is not canceled: see line.committing.
+// Commit implements driver.Tx. A commit must not be canceled, see line.committing.
 func (t guardedTx) Commit() error {
 	defer t.finish()
 
@@ -232,7 +232,7 @@ func (t guardedTx) Rollback() error {
 	return t.Tx.Rollback() //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
-// guardedRows are rows that stop watching their context when they are closed.
+// guardedRows are rows that watch their context only until they are closed.
 type guardedRows struct {
 	driver.Rows
 

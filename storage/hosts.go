@@ -11,7 +11,7 @@ import (
 	"github.com/lib/pq"
 )
 
-// hostGrace is how long a new connection waits for the other hosts after one of them has turned out to be a primary.
+// hostGrace is how long a new connection waits for the remaining hosts once the first host has turned out to be a primary.
 const hostGrace = time.Second
 
 // host is one of the hosts in Config.Host.
@@ -22,7 +22,7 @@ type host struct {
 	address string
 }
 
-// hostsOf returns a connector for each host in the connection string.
+// hostsOf returns the hosts in a connection string, each with a connector.
 func hostsOf(dsn string) ([]host, error) {
 	config, err := pq.NewConfig(dsn)
 	if err != nil {
@@ -46,7 +46,7 @@ func hostsOf(dsn string) ([]host, error) {
 	return hosts, nil
 }
 
-// attempt is the result of connecting to a host.
+// attempt is the result of an attempt to connect to a host.
 type attempt struct {
 	opened *guardedConnection
 	err    error
@@ -81,8 +81,8 @@ func (g guarding) newest(ctx context.Context) (*guardedConnection, error) {
 	return g.choose(attempts)
 }
 
-// choose returns the connection to the newest primary and closes the others. It fails if there are primaries of two clusters, and
-// no earlier connection has shown which cluster is the right one.
+// choose returns the connection to the newest primary and closes the others. It fails if there are primaries of different
+// PostgreSQL clusters, and no earlier connection has shown which cluster is the right one.
 func (g guarding) choose(attempts []attempt) (*guardedConnection, error) {
 	var (
 		chosen *guardedConnection

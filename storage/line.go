@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// line dials the network connection of a database connection and stores it, so that deadlines can be set. lib/pq reaches the
-// network only through line.
+// line opens the network connection of a database connection and keeps it, so that the code in guard.go can set deadlines. lib/pq
+// reaches the network only through line.
 type line struct {
 	net.Conn
 
 	// opening is the context of Connect. If it ends before stop is called, opening the database connection fails.
 	opening context.Context //nolint:containedctx // lib/pq passes no context to the startup messages
 	stop    func() bool
-	// connected is true once the database connection exists. lib/pq sends each cancel request on a new connection, so all later
-	// dials are for cancel requests.
+	// connected is true once the database connection is open. After that, lib/pq dials only to send cancel requests, each on a new
+	// connection.
 	connected bool
-	// committing is true while a call may be committing. Such a call must not be canceled: if the server waits for a synchronous
-	// standby, it would stop waiting, and clients would see rows that a failover loses. A call that is only abandoned stays
-	// invisible until a standby has confirmed it.
+	// committing is true while a call may be committing. Such a call must not be canceled. If the server is waiting for a synchronous
+	// standby, a cancel request would end the wait, and clients would see rows that a failover loses. If the client only abandons the
+	// call, its changes stay invisible until a standby has confirmed them.
 	committing atomic.Bool
 }
 
-// errCommitting is the result of a request to cancel a commit.
-var errCommitting = errors.New("a commit is not canceled")
+// errCommitting is returned when lib/pq dials to cancel a commit.
+var errCommitting = errors.New("a commit must not be canceled")
 
 // Dial implements pq.Dialer.
 func (l *line) Dial(network, address string) (net.Conn, error) {
@@ -71,15 +71,15 @@ func (l *line) DialContext(ctx context.Context, network, address string) (net.Co
 	return dialed, nil
 }
 
-// cancelConn is the connection of a cancel request. It caps every deadline, because lib/pq would otherwise wait for the server
-// indefinitely.
+// cancelConn is the connection that sends a cancel request. It limits every deadline, because lib/pq would otherwise wait for the
+// server indefinitely.
 type cancelConn struct {
 	net.Conn
 
 	until time.Time
 }
 
-// SetDeadline sets the given deadline or the cap, whichever is earlier.
+// SetDeadline sets the given deadline or the latest permitted one, whichever is earlier.
 func (c cancelConn) SetDeadline(at time.Time) error {
 	if at.IsZero() || at.After(c.until) {
 		at = c.until

@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// lockPause is the time in seconds between two attempts to get the migration lock. lockTries is the number of attempts.
-	// Together they allow five minutes.
+	// lockPause is the pause between two attempts to get the migration lock, in seconds. lockTries is the number of attempts.
+	// Together, they allow five minutes.
 	lockPause = 1
 	lockTries = 300
 )
 
-// Migrate applies the missing migrations in the folder to a set of tables. Each set has its own version table, `schema_<set>`, so that
-// the engine's tables and a service's tables evolve independently in one database. Replicas that start at the same time migrate one after
-// the other; a SQLite file has only one replica. A migration that fails is rolled back, and the next start tries it again.
+// Migrate applies the migrations in the folder that a set of tables does not have yet. Each set has its own version table,
+// `schema_<set>`, so the tables of the stores in one database evolve independently. Replicas that start at the same time migrate
+// one after the other; a SQLite file has only one replica. A migration that fails is rolled back, and the next start tries it
+// again.
 func (db *DB) Migrate(ctx context.Context, set string, files fs.FS, folder string) error {
 	migrations, err := fs.Sub(files, folder)
 	if err != nil {
@@ -51,8 +52,8 @@ func (db *DB) migrate(ctx context.Context, set string, migrations fs.FS) (err er
 	return err
 }
 
-// migrationConnections returns the connections for migrations, and a function that releases them. The migration lock belongs to a
-// session, so migrations do not use the pooler.
+// migrationConnections returns the connections for migrations, and a function that releases them. Migrations do not use the
+// pooler, because the migration lock belongs to a session.
 func (db *DB) migrationConnections() (connections *sql.DB, end func() error, err error) {
 	if db.config.Pooler == "" {
 		return db.writer.DB.DB, func() error { return nil }, nil

@@ -5,22 +5,23 @@ import (
 	"fmt"
 )
 
-// missingPage is the number of instances that AddPage examines.
+// missingPage is the number of instances that one call of AddPage examines.
 const missingPage = 500
 
 // Missing finds instances that lack a row in another table. It reads the instances in pages, so that no statement of a large database
 // runs for seconds.
 type Missing struct {
-	// Table is the other table. Key is its column with the instance's ID.
+	// Table is the table that may lack rows. Key is its column with the instance ID.
 	Table, Key string
-	// Condition is the SQL condition for instances that need a row. It may use the columns runtime_id and provider.
+	// Condition is the SQL condition that selects the instances that need a row. It may use the columns runtime_id and provider of
+	// the instance.
 	Condition string
-	// Add inserts the row of an instance. If the row exists, it does nothing.
+	// Add inserts the row for an instance. It does nothing if the row already exists.
 	Add func(ctx context.Context, tx Tx, instanceID string) error
 }
 
-// AddPage examines the page of instances that follows the given ID, in the order of their IDs, and adds the missing rows in one
-// transaction. It returns the ID after which the next page starts, or "" if this page is the last one.
+// AddPage examines a page of instances, in the order of their IDs, starting after the given ID. It adds their missing rows in one
+// transaction. It returns the ID after which the next page starts, or "" if this page was the last one.
 func (m Missing) AddPage(ctx context.Context, db *DB, after string) (next string, err error) {
 	page, err := Select[struct {
 		ID      string `db:"id"`

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// wakeChannel is the channel name for LISTEN and NOTIFY.
+	// wakeChannel is the name of the channel for LISTEN and NOTIFY.
 	wakeChannel = "operations_due"
 	// notifyPause is the pause before each notification. It limits the number of notifications during a burst of calls to Notify,
 	// because PostgreSQL serializes the commits of transactions that use NOTIFY.
 	notifyPause = 20 * time.Millisecond
-	// notifyTimeout limits how long sending a notification may take.
+	// notifyTimeout limits how long it may take to send a notification.
 	notifyTimeout = 5 * time.Second
 	// reconnectMin and reconnectMax limit the wait before a lost listening connection is reopened.
 	reconnectMin = 200 * time.Millisecond
 	reconnectMax = 10 * time.Second
 )
 
-// Notifier notifies the other replicas of due operations, with PostgreSQL's LISTEN and NOTIFY. A lost notification delays an
-// operation by at most one poll interval. With SQLite, which supports only one replica, Notifier does nothing.
+// Notifier notifies the other replicas when operations are due. It uses PostgreSQL's LISTEN and NOTIFY. A lost notification delays
+// an operation by at most one poll interval. With SQLite, which supports only one replica, Notifier does nothing.
 type Notifier struct {
 	db      *DB
 	log     logrus.FieldLogger
@@ -77,7 +77,8 @@ func (n *Notifier) Run(ctx context.Context, wake func()) error {
 	}
 }
 
-// send notifies the other replicas. It only logs a failure, because the other replicas find the operations at their next poll.
+// send notifies the other replicas. It logs a failure but does not return it, because the other replicas find the operations at
+// their next poll anyway.
 func (n *Notifier) send(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -13,9 +13,10 @@ import (
 	"github.com/lib/pq"
 )
 
-// defaultSilenceLimit is how long the database may be silent before all connections to it are replaced. The limit must be shorter
-// than a failover that the former primary does not notice. Patroni waits at least 20 s before such a failover. Engines call the
-// database every second, so a silence means that the database or this process was stopped.
+// defaultSilenceLimit is how long the database may be silent, that is, answer no call, before all connections to it are replaced.
+// The limit must be shorter than the duration of a failover that the former primary does not notice. Patroni waits at least 20 s
+// before such a failover. Engines call the database every second, so a longer silence means that the database or this process was
+// stopped.
 const defaultSilenceLimit = 5 * time.Second
 
 // errStandby reports a server that replicates another server. A standby is read-only, and its data may be outdated.
@@ -29,7 +30,7 @@ var errNoPrimary = errors.New("none of the hosts is the primary")
 var errFormerPrimary = errors.New("the server may be a former primary: another server was promoted in the meantime, or the server was " +
 	"paused (restart the service if an operator has returned to a former primary on purpose)")
 
-// errOtherCluster reports a server whose data does not come from the database that the earlier connections used.
+// errOtherCluster reports that a server belongs to a different PostgreSQL cluster than the server of the earlier connections.
 var errOtherCluster = errors.New("the server belongs to another PostgreSQL cluster: correct APP_DATABASE_HOST, " +
 	"or restart the service if the database was moved to a new cluster")
 
@@ -43,17 +44,17 @@ type server struct {
 	timeline uint32
 }
 
-// compatible reports whether both servers have the data of the same database.
+// compatible reports whether both servers may belong to the same PostgreSQL cluster.
 func (s server) compatible(other server) bool {
 	return s.system == other.system || s.system == 0 || other.system == 0
 }
 
 // selectTimeline is an SQL expression for the name of the current WAL file. The name begins with the timeline, as eight
-// hexadecimal digits. On a standby, the result is empty.
+// hexadecimal digits. On a standby, the value is empty.
 const selectTimeline = `CASE WHEN pg_is_in_recovery() THEN '' ELSE pg_walfile_name(pg_current_wal_lsn()) END`
 
-// readServer identifies the server of a new connection and fails if the server is a standby. During a failover, a host name may
-// resolve to the former or the new primary.
+// readServer identifies the server at the other end of a new connection. It fails if the server is a standby. During a failover, a
+// host name may resolve to the former or the new primary.
 func readServer(ctx context.Context, opened driver.QueryerContext) (server, error) {
 	values, err := selectRow(ctx, opened, `SELECT pg_is_in_recovery(), `+selectTimeline+`, (SELECT system_identifier::text FROM pg_control_system())`, 3)
 	if pqErr, ok := errors.AsType[*pq.Error](err); ok && unsupported(string(pqErr.Code)) {
@@ -114,15 +115,15 @@ func selectRow(ctx context.Context, opened driver.QueryerContext, query string, 
 	return values, errors.Join(rows.Next(values), rows.Close())
 }
 
-// primary records the newest primary that the connections of a pool have reached. Without it, a pool would keep using a former
-// primary that was paused during the failover, until the connections to it end.
+// primary records the newest primary that the connections of a pool have reached. Without this record, a pool would continue to
+// use a former primary that was paused during the failover, until the connections to it end.
 type primary struct {
-	// silenceLimit is defaultSilenceLimit, except in tests.
+	// silenceLimit is defaultSilenceLimit, unless a test replaces it.
 	silenceLimit time.Duration
 	// opened is when the pool was opened.
 	opened time.Time
 
-	// system and timeline belong to the newest primary so far.
+	// system and timeline identify the newest primary so far.
 	system   atomic.Uint64
 	timeline atomic.Uint32
 	// answered is when the database last answered, in nanoseconds since opened. silences counts the periods without an answer that
@@ -131,8 +132,9 @@ type primary struct {
 	silences atomic.Uint32
 }
 
-// noticeSilence makes all connections outdated if the database has been silent for too long: its server may have been paused, replaced
-// as the primary, and resumed. Call it before a connection of the pool is used again.
+// noticeSilence makes all connections outdated if the database has not answered for longer than silenceLimit. In this time, its
+// server may have been paused, replaced as the primary, and resumed. Call noticeSilence before a connection of the pool is used
+// again.
 func (p *primary) noticeSilence() {
 	last, now := p.answered.Load(), int64(time.Since(p.opened))
 	if now-last > int64(p.silenceLimit) && p.answered.CompareAndSwap(last, now) {
@@ -140,8 +142,8 @@ func (p *primary) noticeSilence() {
 	}
 }
 
-// admit fails if a new connection leads to a former primary or to another database. Otherwise it remembers the timeline, and
-// connections with an older one become outdated.
+// admit fails if a new connection leads to a former primary or to another PostgreSQL cluster. Otherwise it records the timeline of
+// the server, which makes connections with an older timeline outdated.
 func (p *primary) admit(opened *guardedConnection) error {
 	p.system.CompareAndSwap(0, opened.server.system)
 
@@ -162,22 +164,22 @@ func (p *primary) admit(opened *guardedConnection) error {
 	return nil
 }
 
-// noticeAnswer must be called after the database has answered.
+// noticeAnswer records the current time as that of the database's last answer.
 func (p *primary) noticeAnswer() { p.answered.Store(int64(time.Since(p.opened))) }
 
-// outdated reports whether the connection may lead to a former primary: another connection has reached a newer one, or the
-// database has been silent since the connection was opened.
+// outdated reports whether the connection may lead to a former primary, because another connection has reached a newer primary or
+// because the database has been silent for too long since the connection was opened.
 func (c *guardedConnection) outdated() bool {
 	return c.silences != c.primary.silences.Load() || c.former(c.server.timeline)
 }
 
-// former reports whether a timeline is older than that of the newest primary.
+// former reports whether a timeline is older than the timeline of the newest primary.
 func (c *guardedConnection) former(timeline uint32) bool {
 	return timeline != 0 && timeline < c.primary.timeline.Load()
 }
 
-// beginPooled sets the limit for idle transactions, which a pooler accepts only in a transaction. The same query reads the
-// timeline, because the pooler may use a connection to a former primary.
+// beginPooled sets the time limit for idle transactions, which a pooler permits only inside a transaction. The same query reads
+// the timeline, because the pooler may use a connection to a former primary.
 func (c *guardedConnection) beginPooled(ctx context.Context) error {
 	values, err := selectRow(ctx, c.driven, `SELECT set_config('`+idleSetting+`', '`+idleLimit+`', true), `+c.timelineColumn(), 2)
 	if err != nil {
@@ -194,7 +196,7 @@ func (c *guardedConnection) beginPooled(ctx context.Context) error {
 	return err
 }
 
-// timelineColumn returns selectTimeline, or an empty string if the server does not support it.
+// timelineColumn returns selectTimeline, or the SQL for an empty string if the server does not support it.
 func (c *guardedConnection) timelineColumn() string {
 	if c.server.timeline == 0 {
 		return `''`

@@ -20,8 +20,9 @@ import (
 // block the callers.
 const callLimit = 10 * time.Second
 
-// begin limits the context to callLimit unless it has a deadline, and waits for a connection from the pool unless tx is a
-// transaction, which already has one. After the call, the caller must call end, which releases the context and the connection.
+// begin limits the context to callLimit unless it has a deadline, and waits for a connection from the pool. If tx is a
+// transaction, it already has a connection and begin does not wait. After the call, the caller must call end, which releases the
+// context and the connection.
 func begin(ctx context.Context, tx Tx) (_ context.Context, end func(), _ error) {
 	cancel := func() {}
 	if _, has := ctx.Deadline(); !has {
@@ -45,8 +46,8 @@ func begin(ctx context.Context, tx Tx) (_ context.Context, end func(), _ error) 
 	}, nil
 }
 
-// Exec executes a statement and returns the number of rows that it changed. Slices are expanded for IN (?). Like Select and
-// Get, Exec ends with its context, or after callLimit if the context has no deadline.
+// Exec executes a statement and returns the number of rows that it changed. Slices are expanded for IN (?). Like Select and Get,
+// Exec fails when its context ends, or after callLimit if the context has no deadline.
 func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, error) {
 	statement, args, err := expand(tx, statement, args)
 	if err != nil {
@@ -70,8 +71,8 @@ func Exec(ctx context.Context, tx Tx, statement string, args ...any) (int64, err
 	return changed, failure.While(err, "counting changed rows")
 }
 
-// Select returns the rows of a query, or an empty slice. Row is a struct with `db` tags, or the type of the only column. Slices
-// in args are expanded for IN (?); an empty slice in args is an error.
+// Select returns the rows of a query, or an empty slice if there are none. Row is a struct with `db` tags or, for a query with a
+// single column, the type of this column. Slices in args are expanded for IN (?); an empty slice in args is an error.
 func Select[Row any](ctx context.Context, tx Tx, query string, args ...any) ([]Row, error) {
 	query, args, err := expand(tx, query, args)
 	if err != nil {
@@ -125,8 +126,8 @@ func Get[Row any](ctx context.Context, tx Tx, query string, args ...any) (Row, e
 	return row, nil
 }
 
-// cause marks the error of a call to the database, for IsUnavailable. It adds the error of the context, because the database reports
-// only that the call was canceled. With it, callers can use errors.Is to distinguish a deadline from a cancellation.
+// cause marks err as an error of a call to the database, for IsUnavailable. It also adds the error of the context, because the
+// database reports only that the call was canceled. Callers can then distinguish a deadline from a cancellation with errors.Is.
 func cause(ctx context.Context, err error) error { return callError{errors.Join(ctx.Err(), err)} }
 
 // expand expands slices for IN (?) and converts the placeholders for the driver.
@@ -149,22 +150,22 @@ func Page(limit, offset int) string {
 	return fmt.Sprintf("LIMIT %d OFFSET %d", limit, offset)
 }
 
-// Conditions collects the conditions of a WHERE clause, with `?` as placeholders, and their arguments. The zero value selects all
-// rows.
+// Conditions collects the conditions of a WHERE clause, with `?` as placeholders, and their arguments. The zero value has no
+// conditions and selects all rows.
 type Conditions struct {
 	words []string
 	args  []any
 }
 
-// Add adds a condition if used is true.
+// Add adds a condition, but only if used is true.
 func (c *Conditions) Add(used bool, condition string, args ...any) {
 	if used {
 		c.words, c.args = append(c.words, condition), append(c.args, args...)
 	}
 }
 
-// Where returns the WHERE clause, with a leading space, and the arguments in the order of the conditions. Without conditions
-// the clause is empty.
+// Where returns the WHERE clause, with a leading space, and the arguments in the order of the conditions. The clause is empty if
+// there are no conditions.
 func (c *Conditions) Where() (string, []any) {
 	if len(c.words) == 0 {
 		return "", nil
@@ -173,7 +174,7 @@ func (c *Conditions) Where() (string, []any) {
 	return " WHERE " + strings.Join(c.words, " AND "), c.args
 }
 
-// EscapeLike quotes the wildcards of LIKE in a text. The condition needs ESCAPE '\'.
+// EscapeLike escapes the wildcards of LIKE in a text. The condition that uses the result must end with ESCAPE '\'.
 func EscapeLike(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }

@@ -9,15 +9,15 @@ import (
 )
 
 // errUnreplicated reports a commit on the primary that no synchronous standby has confirmed, because an operator or the server has
-// canceled the wait. A failover may undo it.
+// canceled the wait for the standby. A failover may undo the commit.
 var errUnreplicated = errors.New("the server has not waited for a synchronous standby, so a failover may undo the change")
 
-// syncRepRoutine is the PostgreSQL function that waits for synchronous standbys. The warning about a canceled wait names it.
-// Unlike the text of the warning, the name is not translated.
+// syncRepRoutine is the PostgreSQL function that waits for synchronous standbys. The server's warning about a canceled wait
+// contains this name. Unlike the text of the warning, the name is never translated.
 const syncRepRoutine = "SyncRepWaitForLSN"
 
-// reportUnreplicated returns a handler for the server's notices. It sets found when a notice reports a commit that is not
-// replicated.
+// reportUnreplicated returns a handler for the server's notices. The handler sets found when a notice reports a commit that no
+// standby has confirmed.
 func reportUnreplicated(found *atomic.Bool) func(*pq.Error) {
 	return func(notice *pq.Error) {
 		if notice.Routine == syncRepRoutine {
@@ -26,11 +26,12 @@ func reportUnreplicated(found *atomic.Bool) func(*pq.Error) {
 	}
 }
 
-// reads reports whether a query is a SELECT, which commits nothing.
+// reads reports whether a query is a SELECT, and therefore commits nothing.
 func reads(query string) bool { return strings.HasPrefix(strings.TrimSpace(query), "SELECT") }
 
-// checked returns the error of a call. It treats a commit that is not replicated, and an answer of a former primary, as errors. checked
-// marks the connection as broken if the server rejected a write as read-only, because the next connection may reach the new primary.
+// checked returns the error of a call. It also returns an error after a commit that no standby has confirmed, and after an answer
+// from a former primary. If the server rejected a write as read-only, checked marks the connection as broken, so that the next
+// call uses a new connection, possibly to the new primary.
 func (c *guardedConnection) checked(err error) error {
 	unreplicated := c.unreplicated.Swap(false)
 

@@ -23,12 +23,13 @@ type Retention struct {
 	Name string
 	// Rows is the plural noun for the removed rows in log messages, such as "timelines".
 	Rows string
-	// Remove removes at most limit rows that are too old at the time now, and returns the number of removed rows.
+	// Remove removes at most limit rows that are too old at the time now, and returns how many it removed.
 	Remove func(ctx context.Context, now time.Time, limit int) (int, error)
-	// Examine replaces Remove for rows that may have to stay longer. It examines at most limit rows that are too old, and returns the
-	// numbers of examined and of removed rows. Later calls of the same sweep must not examine these rows again.
+	// Examine takes the place of Remove if some of the old rows may still be needed. It examines at most limit rows that are too old,
+	// removes those that are not needed, and returns how many rows it examined and removed. Later calls of the same sweep must not
+	// examine these rows again.
 	Examine func(ctx context.Context, now time.Time, limit int) (examined, removed int, err error)
-	// Batch is the limit that is passed to Remove or Examine. Each call is one transaction.
+	// Batch is the value of limit for each call of Remove or Examine. Each call is one transaction.
 	Batch int
 	Clock clock.WithTicker
 	Log   logrus.FieldLogger
@@ -68,7 +69,7 @@ func (r Retention) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// batch calls Examine or, if it is nil, Remove, which examines only the rows that it removes.
+// batch calls Examine. If Examine is nil, it calls Remove, and returns the number of removed rows for both results.
 func (r Retention) batch(ctx context.Context) (examined, removed int, err error) {
 	if r.Examine != nil {
 		return r.Examine(ctx, r.Clock.Now(), r.Batch)

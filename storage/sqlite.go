@@ -14,13 +14,13 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// ownerOnly is the mode of SQLite's files. Other users must not read these files, because names, tenant IDs and other columns are
-// not sealed.
+// ownerOnly is the mode of the SQLite files. Other users must not read these files, because names, tenant IDs and other columns
+// are not encrypted.
 const ownerOnly = 0o600
 
-// lockSQLite locks the SQLite file for this DB, until the lock is released or the process ends, and makes it and its companion files
-// readable by their owner only. It creates missing files. SQLite supports only one replica, and a second process would not respect the
-// leases and limits of the first.
+// lockSQLite locks the SQLite file until the lock is released or the process ends, and makes the file and its companion files
+// readable by their owner only. It creates missing files. SQLite supports only one replica, and a second process would not respect
+// the leases and limits of the first.
 func lockSQLite(path string) (*flock.Flock, error) {
 	lock := flock.New(path+".lock", flock.SetPermissions(ownerOnly))
 
@@ -30,7 +30,7 @@ func lockSQLite(path string) (*flock.Flock, error) {
 	}
 
 	if !locked {
-		return nil, errors.New("another process uses the file: with SQLite, a service has one replica; stop the other process or use PostgreSQL")
+		return nil, errors.New("another process uses the file: with SQLite, a service can have only one replica; stop the other process or use PostgreSQL")
 	}
 
 	if err := protect(path); err != nil {
@@ -40,8 +40,8 @@ func lockSQLite(path string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// protect creates the SQLite file if it is missing, and removes the permissions of other users from the files. SQLite creates its
-// companion files with the mode of the file itself.
+// protect creates the SQLite file if it is missing, and removes all permissions of other users from the file and its companion
+// files. When SQLite creates companion files, it gives them the mode of the file itself.
 func protect(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, ownerOnly)
 	if err != nil {
@@ -70,7 +70,7 @@ func protect(path string) error {
 	return nil
 }
 
-// checkIntegrity fails if the SQLite file is damaged. It reads the whole file, so it takes about as long as copying it.
+// checkIntegrity fails if the SQLite file is damaged. It reads the whole file, so it takes about as long as copying the file.
 func (db *DB) checkIntegrity(ctx context.Context) error {
 	var problem string
 
@@ -88,7 +88,7 @@ func (db *DB) checkIntegrity(ctx context.Context) error {
 	return fmt.Errorf("the file %s is damaged, or not a SQLite database: check the path, or restore the file from a backup: %w", db.config.Path, err)
 }
 
-// damaged reports whether SQLite found that the file is not a valid database.
+// damaged reports whether the error means that the file is not a valid SQLite database.
 func damaged(err error) bool {
 	sqliteErr, ok := errors.AsType[*sqlite.Error](err)
 

@@ -43,7 +43,7 @@ func TestSQLiteFileHasOneReplica(t *testing.T) {
 	}
 
 	if _, err := storage.Open(t.Context(), config); err == nil ||
-		!strings.Contains(err.Error(), config.Path+": another process uses the file: with SQLite, a service has one replica") {
+		!strings.Contains(err.Error(), config.Path+": another process uses the file: with SQLite, a service can have only one replica") {
 		t.Errorf("a second replica starts, or the error does not explain the problem: %v", err)
 	}
 

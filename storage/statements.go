@@ -11,32 +11,32 @@ import (
 	"github.com/lib/pq"
 )
 
-// maxStatements limits the prepared statements of a connection. The services use fewer, except when IN lists have many
+// maxStatements limits the number of prepared statements of a connection. The services use fewer, unless IN lists have many
 // different lengths.
 const maxStatements = 200
 
-// The SQLSTATEs for a stale prepared statement: the table has changed, or the server has dropped the statement.
+// The SQLSTATEs for a prepared statement that can no longer be used, because its table has changed or the server has dropped it.
 const (
 	codeChangedResult    = "0A000"
 	codeUnknownStatement = "26000"
 )
 
-// Unprepared is the prefix of queries that are planned for their arguments at each execution. PostgreSQL may plan a prepared statement once
-// for all arguments, which is slow if few rows match some arguments and many match others.
+// Unprepared is the prefix of queries that the database plans again at each execution, for the actual arguments. PostgreSQL may
+// plan a prepared statement once for all arguments, which is slow if few rows match some arguments and many match others.
 const Unprepared = "/* planned for the arguments */ "
 
-// preparing connects to either database and caches prepared statements in each connection. Without the cache, the drivers would
-// prepare a statement with arguments again for each execution, which doubles the round trips to PostgreSQL and is a quarter of
-// SQLite's work.
+// preparing connects to PostgreSQL or SQLite and caches prepared statements in each connection. Without the cache, the drivers
+// would prepare a statement with arguments again for each execution, which doubles the round trips to PostgreSQL and is a quarter
+// of SQLite's work.
 type preparing struct {
 	driver.Connector
 
-	// closes makes Close close the cached statements first. SQLite needs this, because it keeps its file open as long as
-	// statements are open. PostgreSQL drops the statements of a closed connection, and closing each of them would need a round
-	// trip, possibly to a server that does not respond.
+	// closes makes the connection close its cached statements before itself. SQLite needs this, because it keeps its file open as
+	// long as statements are open. PostgreSQL drops the statements of a closed connection, and closing each of them would need a
+	// round trip, possibly to a server that does not respond.
 	closes bool
-	// unnamed disables the cache of prepared statements. In transaction mode, each transaction may use another connection of the
-	// pooler to the server, and versions of PgBouncer before 1.21 do not follow prepared statements.
+	// unnamed disables the cache of prepared statements. A pooler in transaction mode may run each transaction on another connection
+	// to the server, and versions of PgBouncer before 1.21 do not support prepared statements in this mode.
 	unnamed bool
 }
 
@@ -100,7 +100,7 @@ func (c *preparedConnection) Close() error {
 	return c.driven.Close() //nolint:wrapcheck // database/sql inspects the driver's own errors
 }
 
-// CheckNamedValue implements driver.NamedValueChecker. Only one of the drivers has this method. For the other driver,
+// CheckNamedValue implements driver.NamedValueChecker. Only one of the two drivers implements it. For the other driver,
 // database/sql converts the value itself.
 func (c *preparedConnection) CheckNamedValue(value *driver.NamedValue) error {
 	if checker, checks := c.driven.(driver.NamedValueChecker); checks {
@@ -142,8 +142,8 @@ func (c *preparedConnection) ExecContext(ctx context.Context, query string, args
 	return result, c.checked(query, err)
 }
 
-// prepare returns the prepared statement from the connection's cache. If the cache does not contain the statement, prepare
-// prepares and caches it.
+// prepare returns a prepared statement for the query. It takes the statement from the connection's cache, or prepares it and adds
+// it to the cache.
 func (c *preparedConnection) prepare(ctx context.Context, query string) (statement, error) {
 	if cached, found := c.prepared.Get(query); found {
 		return cached, nil
@@ -164,8 +164,8 @@ func (c *preparedConnection) prepare(ctx context.Context, query string) (stateme
 	return prepared, nil
 }
 
-// checked returns err, and drops the statement from the cache if the error says that it is stale. A statement becomes stale when
-// a newer replica migrates the tables. Only this call fails, and the engine or the client retries.
+// checked returns err. If the error says that the statement can no longer be used, checked removes the statement from the cache.
+// This happens after a newer replica has migrated the tables. Only this call fails, and the engine or the client retries it.
 func (c *preparedConnection) checked(query string, err error) error {
 	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
 		if code := string(pqErr.Code); code == codeChangedResult || code == codeUnknownStatement {

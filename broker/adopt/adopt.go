@@ -108,7 +108,7 @@ func (a *Adopter) Run(ctx context.Context, options takeover.Options) (takeover.R
 	return report, nil
 }
 
-// checkFormer returns an error if the rows of KEB cannot be taken over now.
+// checkFormer returns an error if KEB's rows cannot be taken over now.
 func (a *Adopter) checkFormer(ctx context.Context, options takeover.Options) error {
 	if err := a.Former.Check(ctx, KEB(), options.IgnoreUsers); err != nil {
 		return err
@@ -260,7 +260,7 @@ func (a *Adopter) store(ctx context.Context, former formerInstance, instance env
 	})
 	if storage.IsDuplicate(err) {
 		return failure.New(failure.Permanent,
-			"another instance of this broker has its ID or its Shoot name, or is the only instance that the plan allows the account")
+			"this broker already has an instance with its ID or its Shoot name, or the only instance that the plan allows for the account")
 	}
 
 	return err

@@ -36,7 +36,7 @@ type runtimes map[string]kymarows.Cluster
 func (r runtimes) Adopted(_ context.Context, tenant, id string) (provisionerclient.Adopted, error) {
 	found, exists := r[id]
 	if !exists || found.Tenant != tenant {
-		return provisionerclient.Adopted{}, failure.New(failure.NotFound, "there is no runtime %s of this tenant", id)
+		return provisionerclient.Adopted{}, failure.New(failure.NotFound, "this tenant has no runtime %s", id)
 	}
 
 	return provisionerclient.Adopted{
@@ -446,7 +446,7 @@ func TestRefusedToStart(t *testing.T) {
 			var err error
 			f.adopter.Cipher, err = takeover.NewCipher("another key of thirty-two bytes.")
 			f.must(err)
-		}, "does not decrypt a sample"},
+		}, "cannot decrypt a sample value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

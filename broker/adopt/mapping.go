@@ -65,7 +65,7 @@ func (o formerOperation) ending() operations.Ending {
 func (i formerInstance) refusal() string {
 	switch {
 	case len(i.operations) == 0 || i.operations[0].Type != typeProvision:
-		return "it has no operation that created it"
+		return "Kyma Environment Broker has no operation that created it"
 	case i.DeletedAt.Year() > 1:
 		return "its deletion has left something behind: delete it again in Kyma Environment Broker"
 	}
@@ -166,7 +166,7 @@ func (a *Adopter) withCluster(ctx context.Context, instance environment.Instance
 	}
 
 	if found.ShootName != instance.ShootName {
-		return instance, failure.New(failure.Permanent, "its runtime has the Shoot %s, but its creation names the Shoot %s", found.ShootName, instance.ShootName)
+		return instance, failure.New(failure.Permanent, "its runtime has the Shoot %s, but the operation that created it names the Shoot %s", found.ShootName, instance.ShootName)
 	}
 
 	planned := instance.Request.Cluster

@@ -5,8 +5,8 @@ import (
 )
 
 // objectsOf returns the objects that Kyma Environment Broker has created for an instance in other systems, so that this broker
-// removes them with the instance. A suspension has removed all of them except the evaluations. KEB's row records whether these were
-// removed.
+// removes them with the instance. If the instance is suspended, all of them except the evaluations are already gone. KEB's row
+// records whether the evaluations were removed.
 func (i formerInstance) objectsOf(instance environment.Instance) []environment.OutsideObject {
 	newest := i.operations[len(i.operations)-1]
 

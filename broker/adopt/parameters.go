@@ -152,5 +152,5 @@ func (p formerParameters) decryptKubeconfig(cipher *takeover.Cipher) error {
 	return nil
 }
 
-// isKubeconfig reports whether the text is a kubeconfig, and neither encrypted nor encoded.
+// isKubeconfig reports whether the text is a plain kubeconfig, which is neither encrypted nor encoded in base64.
 func isKubeconfig(text string) bool { return strings.Contains(text, "apiVersion") }

@@ -40,7 +40,7 @@ type ShootTaker interface {
 // ShootOrder is the order to turn a Shoot into an instance. Only ShootName and Account are required.
 type ShootOrder struct {
 	ShootName string
-	// Account and SubAccount are the accounts of the tenant.
+	// Account and SubAccount are the tenant's global account and subaccount.
 	Account, SubAccount string
 	// InstanceID defaults to an ID that is derived from the name of the Shoot, so that the order is idempotent.
 	InstanceID string
@@ -56,7 +56,7 @@ type ShootOrder struct {
 	// CredentialsBinding is the name of the CredentialsBinding that replaces the Shoot's SecretBinding. It defaults to the name of the
 	// SecretBinding.
 	CredentialsBinding string
-	// Generation is the generation of the Shoot in an earlier dry run, or 0 to accept any.
+	// Generation is the generation of the Shoot in an earlier dry run, or 0 to accept any generation.
 	Generation int
 	DryRun     bool
 }
@@ -85,7 +85,7 @@ type Shoots struct {
 	Quotas     quota.Checker
 	Taker      ShootTaker
 	Periods    expiry.Periods
-	// Platform and Region are the defaults of the order.
+	// Platform and Region are the defaults for orders that do not name a platform or its region.
 	Platform, Region string
 	Clock            clock.PassiveClock
 }
@@ -125,7 +125,7 @@ func (s Shoots) Adopt(ctx context.Context, order ShootOrder) (ShootResult, error
 	return result, s.store(ctx, result.Instance)
 }
 
-// newInstance returns the instance of an order without its plan and its cluster.
+// newInstance returns the instance for an order, still without its plan and its cluster.
 func (s Shoots) newInstance(order ShootOrder) environment.Instance {
 	administrators := order.Administrators
 	if len(administrators) == 0 && order.User != "" {
@@ -158,7 +158,7 @@ func (s Shoots) earlier(ctx context.Context, instance environment.Instance) (Sho
 	}
 }
 
-// nameTaken returns an error of kind failure.Conflict if an instance already has the Shoot.
+// nameTaken returns an error of kind failure.Conflict if an instance with this Shoot name already exists.
 func (s Shoots) nameTaken(ctx context.Context, shootName string) error {
 	owners, err := s.Instances.List(ctx, instances.Filter{ShootNames: []string{shootName}, Limit: 1})
 	if err != nil || len(owners) == 0 {
@@ -289,8 +289,8 @@ func (s Shoots) store(ctx context.Context, instance environment.Instance) error 
 	}
 
 	if storage.IsDuplicate(err) {
-		return failure.New(failure.Conflict, "a concurrent request has added an instance that has the ID or the Shoot, or that is the only one that "+
-			"the plan allows the account: delete that instance and repeat the command, because the Provisioner has the runtime %s now",
+		return failure.New(failure.Conflict, "a concurrent request has added an instance with the same ID or Shoot, or the only instance that "+
+			"the plan allows for the account: delete that instance and repeat the command, because the Provisioner already has the runtime %s",
 			instance.RuntimeID)
 	}
 

@@ -206,8 +206,8 @@ func (p *Plan) checkBounds(errs *problems, place string) {
 	}
 }
 
-// checkTarget checks that the named plan offers all machine types of this plan on the same providers, and has all its Kyma modules,
-// because a cluster keeps them when its plan changes.
+// checkTarget checks that the named plan offers all machine types of this plan on the same providers, and has all Kyma modules of
+// this plan. A cluster keeps its machine type and modules when its plan changes.
 func (p *Plan) checkTarget(errs *problems, name string, plans []*Plan) {
 	index := slices.IndexFunc(plans, func(other *Plan) bool { return other.Name == name })
 	if index < 0 || name == p.Name {
@@ -222,7 +222,7 @@ func (p *Plan) checkTarget(errs *problems, name string, plans []*Plan) {
 		matching := slices.ContainsFunc(plans[index].Offers, func(other offer) bool {
 			return other.Provider == own.Provider && containsAll(other.Machines, own.Machines)
 		})
-		errs.require(matching, "plan %s: it cannot be changed to plan %s, which lacks some of its machine types on %s",
+		errs.require(matching, "plan %s: instances cannot be changed to plan %s, which lacks some of this plan's machine types on %s",
 			p.Name, name, own.Provider)
 	}
 }
@@ -296,7 +296,7 @@ func (p providerFile) check(errs *problems, place, name string) {
 		errs.require(p.Machines[machine] != "", "%s: limited: the provider has no machine type %q", place, machine)
 
 		for name, zones := range regions {
-			errs.require(len(zones) > 0 && containsAll(p.Regions[name].Zones, zones), "%s: limited: machine %s: region %s does not have all zones of %v",
+			errs.require(len(zones) > 0 && containsAll(p.Regions[name].Zones, zones), "%s: limited: machine %s: region %s lacks some of the zones %v",
 				place, machine, name, zones)
 		}
 	}

@@ -13,8 +13,9 @@ import (
 )
 
 // withoutRepeated removes create-only parameters from an update. Service Catalog, Service Manager and the operator of SAP BTP
-// send all parameters with every update, so a create-only parameter may repeat its value. A different value is a violation.
-// Malformed parameters and parameters that the plan does not have are kept; the schema for updates rejects them.
+// send all parameters with every update, so a create-only parameter may be sent again with its current value. A different value
+// is a violation. withoutRepeated keeps malformed parameters and parameters that the plan does not have; the schema for updates
+// rejects them.
 func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessage) (json.RawMessage, Violations) {
 	var (
 		fields, ordered map[string]json.RawMessage
@@ -25,7 +26,7 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 		return sent, nil
 	}
 
-	// The stored parameters are an object or empty. If they cannot be decoded, every parameter counts as absent from the order.
+	// The stored parameters are an object or empty. If they cannot be decoded, the order is treated as having no parameters.
 	_ = json.Unmarshal(instance.Request.Parameters, &ordered)
 
 	kept := maps.Clone(fields)

@@ -23,7 +23,7 @@ type serviceFile struct {
 	DocumentationURL    string   `json:"documentationUrl"`
 	SupportURL          string   `json:"supportUrl"`
 	Tags                []string `json:"tags"`
-	// Plans lists the names of the files in plans/, in the order of the catalog.
+	// Plans lists the names of the files in plans/, without their extension, in the order in which platforms show the plans.
 	Plans []string `json:"plans"`
 	// ReservedNetworks lists address ranges that clusters must not use.
 	ReservedNetworks []string `json:"reservedNetworks"`
@@ -43,12 +43,12 @@ type platformsFile struct {
 
 // platform contains the rules of a platform region. The fields are described in resources/platforms.yaml.
 type platform struct {
-	// Defaults maps a provider to the default region of orders.
+	// Defaults maps a provider to the region for orders that do not specify one.
 	Defaults map[string]string `json:"defaults"`
 	// Only maps a provider to its allowed regions. If Only is not empty, providers that it does not list are not
 	// allowed.
 	Only map[string][]string `json:"only"`
-	// EUAccess restricts access to the runtimes to operators in the European Union.
+	// EUAccess reports whether only operators in the European Union may access the runtimes.
 	EUAccess bool `json:"euAccess"`
 }
 
@@ -70,7 +70,7 @@ type planFile struct {
 		Version     string `json:"version"`
 		Description string `json:"description"`
 	} `json:"maintenance"`
-	// MaintenanceWindow is the maintenance window of the plan's instances. The policy of the service can override it.
+	// MaintenanceWindow is the maintenance window of the plan's instances. serviceFile.MaintenancePolicy can override it.
 	MaintenanceWindow fleet.WindowTimes `json:"maintenanceWindow"`
 	// Parameters lists the parameters of orders, in the order of the form.
 	Parameters []string `json:"parameters"`
@@ -85,7 +85,7 @@ type planFile struct {
 	// LicenceType and SharedCredentials are copied to the fields of environment.Cluster with the same names.
 	LicenceType       string `json:"licenceType"`
 	SharedCredentials bool   `json:"sharedCredentials"`
-	// ZonesCount is the default number of zones for worker nodes. Regions with fewer zones use all of them.
+	// ZonesCount is the default number of zones for worker nodes. In a region with fewer zones, clusters use all of them.
 	ZonesCount int `json:"zonesCount"`
 	// Nodes contains the default limits of the autoscaler (Min, Max) and the bounds for orders (Lowest, Highest).
 	Nodes struct {
@@ -100,19 +100,19 @@ type planFile struct {
 		Smallest int `json:"smallest"`
 		Largest  int `json:"largest"`
 	} `json:"volume"`
-	// Areas is set if users order a part of the world, such as europe, instead of a region of a provider.
+	// Areas is set if users choose a part of the world, such as europe, instead of a provider's region.
 	Areas areas `json:"areas"`
 	// ProviderByPlatform reports whether the platform region determines the provider, and thereby the offer.
 	ProviderByPlatform bool    `json:"providerByPlatform"`
 	Offers             []offer `json:"offers"`
-	// Kyma configures the Kyma that the Provisioner or the Reconciler installs. LifecycleManager configures the Kyma that Lifecycle
-	// Manager installs. Each is nil if the plan does not have this section.
+	// Kyma configures the Kyma that the Provisioner or the Reconciler installs. LifecycleManager configures the Kyma that
+	// Lifecycle Manager installs. Each is nil if the plan has no such section.
 	Kyma             *kymaPlan             `json:"kyma"`
 	LifecycleManager *lifecycleManagerPlan `json:"lifecycleManager"`
 	// DeletionProtection is the default of the deletionProtection parameter. If the plan does not have the parameter, the value
 	// applies to all its instances.
 	DeletionProtection bool `json:"deletionProtection"`
-	// OwnCluster marks the plan for clusters that tenants bring. It has no offers.
+	// OwnCluster reports whether tenants bring the clusters of this plan. Such a plan has no offers.
 	OwnCluster bool `json:"ownCluster"`
 }
 

@@ -30,8 +30,8 @@ type kymaPlan struct {
 	Modules []kymaModule `json:"modules"`
 }
 
-// kymaComponent is a component of a Kyma release. Configuration overrides values of the release. Anyone who can read the
-// catalog's files can read it, so it must not contain secrets; these belong in Kubernetes Secrets in the control plane.
+// kymaComponent is a component of a Kyma release. Configuration overrides values of the release. It must not contain secrets,
+// because anyone with access to the catalog's files can read it; secrets belong in Kubernetes Secrets in the control plane.
 type kymaComponent struct {
 	Name          string            `json:"name"`
 	Namespace     string            `json:"namespace"`
@@ -46,17 +46,17 @@ type kymaModule struct {
 	DisplayName string `json:"displayName"`
 	// Default reports whether orders without the modules parameter get the module.
 	Default bool `json:"default"`
-	// DependsOn lists modules that must also be chosen.
+	// DependsOn lists the other modules that this module requires. A choice without them is rejected.
 	DependsOn []string `json:"dependsOn"`
 }
 
 // InstallsKyma reports whether new runtimes of the plan get Kyma.
 func (p *Plan) InstallsKyma() bool { return p.Kyma != nil || p.LifecycleManager != nil }
 
-// limitKyma removes everything that the options switch off: the components if there is no default version, Lifecycle Manager
-// unless it is on, the modules parameter if nothing with modules remains, and the kymaVersion parameter unless orders may choose
-// the version. A plan with Lifecycle Manager keeps its components, for runtimes on which the Reconciler has installed them. The
-// plan must have passed content.check.
+// limitKyma removes what the options switch off: the kyma section if there is no default Kyma version, the lifecycleManager
+// section unless Lifecycle Manager is on, the modules parameter if no section with modules remains, and the kymaVersion parameter
+// unless orders may choose the version. A plan with Lifecycle Manager keeps its kyma section, for runtimes on which the
+// Reconciler has installed Kyma. The plan must have passed content.check.
 func (p *Plan) limitKyma(options Options) {
 	if options.KymaVersion == "" {
 		p.Kyma = nil
@@ -98,11 +98,11 @@ func (p *Plan) orderedKyma(given parameters, violations *Violations) *environmen
 }
 
 // Installation returns the components that the Provisioner or the Reconciler installs for a version and the chosen modules. If
-// the plan has lost Kyma or one of the modules because its files have changed since the order, the error is of kind
+// the plan's files have changed since the order and no longer contain Kyma or one of the modules, the error is of kind
 // failure.Permanent.
 func (p *Plan) Installation(kyma environment.Kyma) (*environment.KymaInstallation, error) {
 	if p.Kyma == nil {
-		return nil, failure.New(failure.Permanent, "plan %s no longer has Kyma: an operator must restore it in the catalog and set APP_KYMA_VERSION", p.Name)
+		return nil, failure.New(failure.Permanent, "plan %s no longer installs Kyma: an operator must restore the kyma section of the plan and set APP_KYMA_VERSION", p.Name)
 	}
 
 	installation := &environment.KymaInstallation{Version: kyma.Version, Profile: p.Kyma.Profile}
@@ -123,7 +123,7 @@ func (p *Plan) Installation(kyma environment.Kyma) (*environment.KymaInstallatio
 	return installation, nil
 }
 
-// installed converts the component for an order. The configuration entries are sorted by key.
+// installed converts the component to an environment.KymaComponent, whose configuration entries are sorted by key.
 func (c kymaComponent) installed() environment.KymaComponent {
 	component := environment.KymaComponent{Name: c.Name, Namespace: c.Namespace}
 	for _, key := range slices.Sorted(maps.Keys(c.Configuration)) {
@@ -147,7 +147,7 @@ func (k *kymaPlan) offered() []offeredModule {
 	return modules
 }
 
-// bullet returns the bullet point that lists the components in marketplaces.
+// bullet returns the bullet point that lists the components for marketplaces.
 func (k *kymaPlan) bullet() string {
 	names := make([]string, 0, len(k.Components))
 	for _, component := range k.Components {
@@ -168,7 +168,7 @@ func (p *Plan) checkKyma(errs *problems, place string) {
 	errs.require(!p.OwnCluster || p.Kyma == nil, "%s: a plan with ownCluster cannot have kyma, because the Provisioner does not know its clusters", place)
 	errs.require(p.Kyma != nil || !p.takes(paramKymaVersion), "%s: parameter %s requires kyma", place, paramKymaVersion)
 	errs.require(!p.takes(paramModules) || p.Kyma != nil && len(p.Kyma.Modules) > 0 || p.LifecycleManager != nil && len(p.LifecycleManager.Modules) > 0,
-		"%s: parameter %s requires kyma with modules, or lifecycleManager with modules", place, paramModules)
+		"%s: the parameter %s requires modules in the kyma or lifecycleManager section", place, paramModules)
 	p.checkLifecycleManager(errs, place)
 
 	if p.Kyma == nil {

@@ -212,7 +212,7 @@ func TestInvalidKyma(t *testing.T) {
 		strings.Replace(moduleSection, "dependsOn:", "default: true, dependsOn:", 1):          `"tracing" is a default, but "monitoring"`,
 		strings.Replace(moduleSection, "displayName: Monitoring", "namespace: Kyma_", 1):      `key "namespace" already set`,
 		strings.Replace(moduleSection, "monitoring, namespace: kyma-system", "monitoring", 1): `"" is not a namespace`,
-		"": "parameter modules requires kyma",
+		"": "the parameter modules requires modules",
 	} {
 		if _, err := withKyma(t, section, kymaOptions()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

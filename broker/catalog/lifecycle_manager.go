@@ -29,7 +29,7 @@ type lifecycleManagerModule struct {
 	DisplayName string `json:"displayName"`
 	// Default reports whether orders without the modules parameter get the module.
 	Default bool `json:"default"`
-	// DependsOn lists modules that must also be chosen.
+	// DependsOn lists the other modules that this module requires. A choice without them is rejected.
 	DependsOn []string `json:"dependsOn"`
 	// Channel and CustomResourcePolicy are copied to the Kyma resource unless they are empty.
 	Channel              string `json:"channel"`
@@ -85,14 +85,14 @@ func (p *Plan) checkLifecycleManager(errs *problems, place string) {
 	p.checkModules(errs, place, p.LifecycleManager.offered())
 }
 
-// LifecycleManagerSettings returns the settings for the Kyma of an instance that Lifecycle Manager installs. If the plan has lost
-// lifecycleManager or a module because its files or the configuration of the broker have changed since the order, the error is of
-// kind failure.Permanent.
+// LifecycleManagerSettings returns the settings with which Lifecycle Manager installs an instance's Kyma. If the plan no longer
+// has the lifecycleManager section or one of the modules, because its files or the broker's configuration have changed since the
+// order, the error is of kind failure.Permanent.
 func (p *Plan) LifecycleManagerSettings(kyma environment.Kyma) (lifecyclemanager.Settings, error) {
 	plan := p.LifecycleManager
 	if plan == nil || !kyma.InstalledBy(environment.InstallerLifecycleManager) {
 		return lifecyclemanager.Settings{}, failure.New(failure.Permanent,
-			"plan %s no longer has lifecycleManager: an operator must restore it in the catalog and set APP_LIFECYCLE_MANAGER_ENABLED", p.Name)
+			"plan %s no longer installs Kyma: an operator must restore the lifecycleManager section of the plan and set APP_LIFECYCLE_MANAGER_ENABLED", p.Name)
 	}
 
 	settings := lifecyclemanager.Settings{Template: plan.Template, Channel: plan.Channel}

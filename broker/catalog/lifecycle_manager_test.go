@@ -159,7 +159,7 @@ func TestInvalidLifecycleManager(t *testing.T) {
 
 	for section, want := range map[string]string{
 		"{channel: Fast, modules: [{name: a, default: true}]}":              `channel "Fast"`,
-		"{template: 'kind: Kyma', modules: [{name: a, default: true}]}":     "template needs an apiVersion",
+		"{template: 'kind: Kyma', modules: [{name: a, default: true}]}":     "template must have a kind, and an apiVersion",
 		"{modules: [{name: A, default: true}]}":                             `"A" is not a valid module name`,
 		"{modules: [{name: a, default: true}, {name: a, default: true}]}":   `module "a" appears twice`,
 		"{modules: [{name: a, channel: x, default: true}]}":                 `channel "x"`,

@@ -36,7 +36,7 @@ type Options struct {
 	KymaInstaller environment.KymaInstaller
 	// KymaVersionOnDemand reports whether orders may choose the version with the kymaVersion parameter.
 	KymaVersionOnDemand bool
-	// LifecycleManager reports whether Lifecycle Manager installs Kyma. If not, the lifecycleManager field of plans is ignored.
+	// LifecycleManager reports whether Lifecycle Manager installs Kyma. If false, the lifecycleManager field of plans is ignored.
 	LifecycleManager bool
 	// OnePerAccount lists the plans with a quota of one instance per global account. Plans that the catalog does
 	// not have are ignored, so that the same setting can be used with different catalogs.
@@ -50,7 +50,7 @@ type Catalog struct {
 	current atomic.Pointer[content]
 	// problem describes why the latest files could not be loaded. It is nil if they were loaded.
 	problem atomic.Pointer[Problem]
-	// required is the check that was passed to Require, or nil.
+	// required is the check that was passed to Require, or nil if Require was not called.
 	required func(plans []*Plan) error
 }
 
@@ -92,8 +92,8 @@ func (c *Catalog) Reload(files fs.FS) error {
 }
 
 // Require runs a check on the current plans, and on the new plans at each later reload. If the check fails, the reload leaves the
-// catalog unchanged. Other parts of the service use it for their own rules. It must be called at most once, before the catalog is
-// used.
+// catalog unchanged. Other parts of the service use Require to enforce their own rules. Call Require at most once, before the
+// catalog is used.
 func (c *Catalog) Require(check func(plans []*Plan) error) error {
 	c.required = check
 
@@ -151,8 +151,8 @@ func (c *content) plan(planID string) (*Plan, bool) {
 	return nil, false
 }
 
-// Plan returns a plan of the service. If an ID is wrong, the error is of kind invalid and names the ID. Plan also
-// returns plans that are not offered, because their instances can still be updated.
+// Plan returns the plan with the given IDs, even if it is not offered, because its instances can still be updated. If an ID is
+// wrong, the error is of kind invalid and names the ID.
 func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 	current := c.current.Load()
 
@@ -170,8 +170,8 @@ func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 // ByID returns the plan with the given ID, even if it is not offered, or false if the catalog does not contain it.
 func (c *Catalog) ByID(planID string) (*Plan, bool) { return c.current.Load().plan(planID) }
 
-// Window returns the maintenance window of an instance. shoot is the window of its Shoot, or zero. If no window is known, the
-// result is zero.
+// Window returns the maintenance window of an instance. shoot is the maintenance window of the instance's Shoot, or zero if it is
+// unknown. If none of the sources has a window, the result is zero.
 func (c *Catalog) Window(instance fleet.Candidate, planID string, shoot fleet.WindowTimes) (fleet.Window, error) {
 	var (
 		current = c.current.Load()

@@ -13,7 +13,7 @@ type location struct {
 	provider providerFile
 	// region is the provider's name for the region, such as eu-central-1.
 	region string
-	// euAccess is the setting of the platform region, not of the provider's region.
+	// euAccess is the euAccess setting of the platform region. The provider's region does not affect it.
 	euAccess bool
 }
 
@@ -37,7 +37,7 @@ func (p *Plan) locate(given parameters, platformRegion string, violations *Viola
 		violations.require(slices.Contains(offer.Regions, given.Region), paramRegion, ruleOffer, "%q is not a region of %s, the provider in platform region %s",
 			given.Region, chosen.provider.DisplayName, platformRegion)
 		violations.require(len(allowed) == 0 || slices.Contains(allowed, given.Region), paramRegion, ruleOffer,
-			"%q is not allowed in platform region %s, only %s", given.Region, platformRegion, strings.Join(allowed, ", "))
+			"%q is not allowed in platform region %s, which allows only %s", given.Region, platformRegion, strings.Join(allowed, ", "))
 	case len(allowed) > 0:
 		chosen.region = allowed[0]
 	default:
@@ -51,7 +51,7 @@ func (p *Plan) locate(given parameters, platformRegion string, violations *Viola
 }
 
 // chooseOffer returns the offer of the requested provider, or else of the platform region's provider, or else the first allowed
-// offer. It adds a violation if the plan has no such offer or the platform region does not allow it.
+// offer. If the plan has no offer for the provider, or the platform region does not allow the provider, it adds a violation.
 func (p *Plan) chooseOffer(given, platformRegion string, violations *Violations) offer {
 	only := p.platforms.Regions[platformRegion].Only
 	allowed := slices.DeleteFunc(slices.Clone(p.Offers), func(offer offer) bool {
@@ -59,7 +59,7 @@ func (p *Plan) chooseOffer(given, platformRegion string, violations *Violations)
 	})
 
 	if len(allowed) == 0 {
-		violations.require(false, "", ruleOffer, "plan %s is not available in platform region %s, where only %s may be used",
+		violations.require(false, "", ruleOffer, "plan %s is not available in platform region %s, where the allowed providers are %s",
 			p.Name, platformRegion, strings.Join(slices.Sorted(maps.Keys(only)), ", "))
 
 		return p.Offers[0]
@@ -94,8 +94,8 @@ func (p platformsFile) providerOf(region string) string {
 	return ""
 }
 
-// zones returns the full names of the region's zones that offer the machine type, in the order of the file. If the
-// machine type is empty, it returns all zones.
+// zones returns the full names of the region's zones that offer the machine type, in the order in which the provider's file lists
+// them. If the machine type is empty, it returns all zones.
 func (p providerFile) zones(region, machine string) []string {
 	letters := p.Regions[region].Zones
 	if limited, some := p.Limited[machine]; some {

@@ -76,8 +76,8 @@ func TestLocationRejected(t *testing.T) {
 		parameters string
 		want       string
 	}{
-		"EURegion":      {"the region is not allowed", planAWS, "cf-eu11", `{"region":"us-east-1"}`, `region: "us-east-1" is not allowed in platform region cf-eu11, only eu-central-1`},
-		"EUProvider":    {"the provider is not allowed", planGCP, "cf-eu11", `{}`, "plan gcp is not available in platform region cf-eu11, where only aws may be used"},
+		"EURegion":      {"the region is not allowed", planAWS, "cf-eu11", `{"region":"us-east-1"}`, `region: "us-east-1" is not allowed in platform region cf-eu11, which allows only eu-central-1`},
+		"EUProvider":    {"the provider is not allowed", planGCP, "cf-eu11", `{}`, "plan gcp is not available in platform region cf-eu11, where the allowed providers are aws"},
 		"TrialProvider": {"the order cannot override the allowed providers", planTrial, "cf-eu11", `{"provider":"Azure"}`, "provider: plan trial is not available on Azure in platform region cf-eu11"},
 		"FreeGCP":       {"the plan free is not offered on the provider", planFree, "cf-eu30", `{}`, "plan free is not available on gcp in platform region cf-eu30"},
 		"FreeUnknown":   {"an unknown digit is an error", planFree, "cf-eu90", `{}`, "plan free is not available on an unknown provider in platform region cf-eu90"},
@@ -122,7 +122,7 @@ func TestLimitedMachines(t *testing.T) {
 	}{
 		"Fewer":     {"the default zones are those that have the machine type", `{"machineType":"m5.xlarge"}`, []string{"eu-central-1a", "eu-central-1b"}, ""},
 		"Other":     {"other machine types are not restricted", `{"machineType":"m5.2xlarge"}`, []string{"eu-central-1a", "eu-central-1b", "eu-central-1c"}, ""},
-		"Zone":      {"a zone without the machine type is rejected", `{"machineType":"m5.xlarge","zones":["eu-central-1c"]}`, nil, "zones: zone \"eu-central-1c\" is not available for m5.xlarge in eu-central-1, only eu-central-1a, eu-central-1b"},
+		"Zone":      {"a zone without the machine type is rejected", `{"machineType":"m5.xlarge","zones":["eu-central-1c"]}`, nil, "zones: zone \"eu-central-1c\" is not available for m5.xlarge in eu-central-1; the available zones are eu-central-1a, eu-central-1b"},
 		"NotInThat": {"the error names the regions with the machine type", `{"machineType":"m5.xlarge","region":"eu-west-1"}`, nil, "machineType: m5.xlarge is not available in eu-west-1, only in eu-central-1, us-east-1"},
 	}
 

@@ -27,12 +27,12 @@ type offeredModule struct {
 	DisplayName string
 	// Default reports whether orders without the modules parameter get the module.
 	Default bool
-	// DependsOn lists modules that must also be chosen.
+	// DependsOn lists the other modules that this module requires. A choice without them is rejected.
 	DependsOn []string
 }
 
-// offeredModules returns the modules that users can choose from, in the order of the plan: the modules of Lifecycle Manager if it
-// is on, and otherwise the modules in the kyma section.
+// offeredModules returns the modules that users can choose from, in the order of the plan: the modules in the lifecycleManager
+// section if Lifecycle Manager is on, and otherwise the modules in the kyma section.
 func (p *Plan) offeredModules() []offeredModule {
 	if p.LifecycleManager != nil {
 		return p.LifecycleManager.offered()
@@ -55,7 +55,7 @@ func (p *Plan) changeModules(cluster *environment.Cluster, given modulesParamete
 
 	if cluster.Kyma.InstalledBy(environment.InstallerLifecycleManager) != (p.LifecycleManager != nil) {
 		violations.require(false, paramModules, ruleModules,
-			"the runtime's Kyma was installed by a different system than on new runtimes: choosing modules requires a new instance")
+			"the runtime's Kyma was not installed by the system that installs Kyma on new runtimes: choosing modules requires a new instance")
 
 		return
 	}
@@ -65,8 +65,8 @@ func (p *Plan) changeModules(cluster *environment.Cluster, given modulesParamete
 	cluster.Kyma = &changed
 }
 
-// modules returns the names of the chosen modules, in the order of the plan: the listed modules, or none if the user declines
-// all, or else the default modules.
+// modules returns the names of the chosen modules, in the order of the plan: the listed modules, none if the user declines all
+// modules, or otherwise the default modules.
 func (p *Plan) modules(given modulesParameters, violations *Violations) []string {
 	violations.require(given.List == nil || given.Default == nil || !*given.Default, paramModules, ruleModules,
 		"must contain either default: true or a list, not both")
@@ -130,7 +130,7 @@ func (m offeredModule) title() string { return cmp.Or(m.DisplayName, m.Name) }
 func (p *Plan) bullets() []string { return slices.Concat(p.Bullets, p.kymaBullets()) }
 
 // kymaBullets returns bullet points that list the Kyma components and modules of the plan. They are generated, so that
-// marketplaces promise exactly the Kyma that is installed.
+// marketplaces always list exactly the modules and components that get installed.
 func (p *Plan) kymaBullets() []string {
 	switch {
 	case p.LifecycleManager != nil:
@@ -192,13 +192,13 @@ func (p *Plan) checkModules(errs *problems, place string, modules []offeredModul
 	}
 }
 
-// checkModulesOf checks that the plan has all modules of the other plan, whose instances can change to this plan. It must have
-// them, because a runtime keeps its modules when its plan changes.
+// checkModulesOf adds an error for each module of the other plan that p lacks. Instances of the other plan can change to p, and
+// their runtimes then keep their modules.
 func (p *Plan) checkModulesOf(errs *problems, other *Plan) {
 	check := func(own, required []offeredModule) {
 		for _, module := range required {
 			has := slices.ContainsFunc(own, func(each offeredModule) bool { return each.Name == module.Name })
-			errs.require(has, "plan %s: it cannot be changed to plan %s, which lacks the Kyma module %s", other.Name, p.Name, module.Name)
+			errs.require(has, "plan %s: instances cannot be changed to plan %s, which lacks the Kyma module %s", other.Name, p.Name, module.Name)
 		}
 	}
 

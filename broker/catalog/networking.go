@@ -41,7 +41,7 @@ func checkNetworks(violations *Violations, cluster environment.Cluster, reserved
 
 	for i, one := range usable {
 		violations.require(one.name != "networking.nodes" || one.prefix.Bits() <= maxNodesPrefix, one.name, ruleNetwork,
-			"the prefix /%d is longer than /%d, which leaves too few addresses", one.prefix.Bits(), maxNodesPrefix)
+			"the prefix /%d leaves too few addresses; the longest allowed prefix is /%d", one.prefix.Bits(), maxNodesPrefix)
 
 		for _, other := range usable[:i] {
 			violations.require(!one.prefix.Overlaps(other.prefix), one.name, ruleOverlap,

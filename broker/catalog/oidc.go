@@ -61,8 +61,8 @@ func (given oidcParameters) check(violations *Violations) {
 		"must contain either a list or individual fields, not both")
 }
 
-// checkOIDC checks that an API server would accept the configuration. For example, the issuer must use https, or the
-// API server does not start. checkOIDC sends no request to the issuer.
+// checkOIDC checks that an API server would accept the configuration. For example, the issuer must use https, because the API
+// server would otherwise not start. checkOIDC does not send requests to the issuer.
 func checkOIDC(violations *Violations, oidc *environment.OIDC) {
 	if oidc == nil {
 		return

@@ -26,7 +26,7 @@ func (c *Catalog) Page() ([]byte, error) {
 		"zones":    providerFile.zones,
 	}).Parse(strings.TrimSuffix(pageTemplate, "\n"))
 	if err != nil {
-		return nil, fmt.Errorf("reading the template of the catalog's page: %w", err)
+		return nil, fmt.Errorf("parsing the template for the catalog page: %w", err)
 	}
 
 	page := &bytes.Buffer{}

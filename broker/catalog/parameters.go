@@ -44,7 +44,7 @@ type parameters struct {
 	Administrators []string `json:"administrators"`
 
 	DeletionProtection *bool `json:"deletionProtection"`
-	// UpgradeTime has the format of RFC 3339. Only updates can contain it.
+	// UpgradeTime is in RFC 3339 format. Only updates can contain it.
 	UpgradeTime string `json:"upgradeTime"`
 
 	KymaVersion string            `json:"kymaVersion"`

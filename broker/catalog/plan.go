@@ -32,16 +32,16 @@ type Plan struct {
 // it from the catalog.
 func (p *Plan) MaintenanceVersion() string { return p.Maintenance.Version }
 
-// Offered reports whether new instances can be ordered. The published catalog does not contain plans that are not
-// offered, but their existing instances work as before.
+// Offered reports whether new instances can be ordered. A plan that is not offered is missing from the published catalog, but its
+// existing instances work as before.
 func (p *Plan) Offered() bool { return p.offered }
 
 // OnePerAccount reports whether a global account may have only one instance of the plan.
 func (p *Plan) OnePerAccount() bool { return p.onePerAccount }
 
-// Exclusive returns the value of Instance.Exclusive: the plan and the account if the plan allows one instance per
-// account, and otherwise an empty string. A unique index on this value rejects a second instance that a concurrent
-// request stores after the check of the quota.
+// Exclusive returns the value of Instance.Exclusive: the plan and the account if the plan allows one instance per account, and
+// otherwise an empty string. A unique index on this value rejects a second instance that a concurrent request stores after the
+// quota was checked.
 func (p *Plan) Exclusive(account string) string {
 	if !p.onePerAccount {
 		return ""

@@ -19,7 +19,8 @@ func (p *Plan) Regions() []string {
 			names[name] = true
 		}
 
-		// In a plan with areas, the regions that a platform region allows take precedence over the requested area.
+		// In a plan with areas, a cluster is created in a region that the platform region allows, even if this region is not in
+		// the requested area.
 		if p.byArea() {
 			for _, platform := range p.platforms.Regions {
 				for _, name := range platform.Only[offer.Provider] {
@@ -41,7 +42,7 @@ func (p *Plan) Covers(provider, region string) bool {
 // ServiceID returns the ID of the service.
 func (c *Catalog) ServiceID() string { return c.current.Load().service.ID }
 
-// ServiceName returns the name of the service on platforms.
+// ServiceName returns the name under which platforms offer the service.
 func (c *Catalog) ServiceName() string { return c.current.Load().service.Name }
 
 // Plans returns all plans, in the order of the catalog.

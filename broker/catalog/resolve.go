@@ -166,7 +166,7 @@ func (p providerFile) checkZones(violations *Violations, cluster environment.Clu
 	}
 
 	for _, zone := range cluster.Zones {
-		violations.require(slices.Contains(available, zone), paramZones, ruleZones, "zone %q is not available for %s in %s, only %s",
+		violations.require(slices.Contains(available, zone), paramZones, ruleZones, "zone %q is not available for %s in %s; the available zones are %s",
 			zone, cluster.MachineType, region, strings.Join(available, ", "))
 	}
 }

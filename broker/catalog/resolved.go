@@ -2,8 +2,8 @@ package catalog
 
 import "github.com/environment-broker/environment-broker/internal/environment"
 
-// Resolved contains the parameters of an instance with all defaults, under the names of the parameters. It contains
-// no secrets. Validations and the operator API return it as JSON.
+// Resolved contains the parameters of an instance, including all defaults. Its JSON fields have the names of the parameters. It
+// contains no secrets. Validations and the operator API return it as JSON.
 type Resolved struct {
 	Name              string            `json:"name"`
 	Provider          string            `json:"provider,omitempty"`

@@ -19,28 +19,28 @@ const namePattern = "^[a-zA-Z0-9-]*$"
 const versionPattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 // ruleText describes a broken rule to users, as a clause that follows the name of the parameter. It replaces the texts of the
-// library, which contain schema keywords. The only values of the request that it quotes are numbers, because texts may be
-// secrets. Rules that do not occur in the catalog's schemas get the library's text.
+// library, which contain schema keywords. Of the values in the request, it quotes only numbers, because texts may be secrets.
+// Rules that do not occur in the catalog's schemas get the library's text.
 func ruleText(rule jsonschema.ErrorKind) string {
 	switch rule := rule.(type) {
 	case *kind.Type:
-		return fmt.Sprintf("must be %s, is %s", withArticles(rule.Want...), withArticles(rule.Got))
+		return fmt.Sprintf("must be %s, but is %s", withArticles(rule.Want...), withArticles(rule.Got))
 	case *kind.Enum:
 		return enumText(rule)
 	case *kind.Required:
 		return missingText(rule.Missing)
 	case *kind.Minimum:
-		return fmt.Sprintf("must be at least %s, is %s", rule.Want.RatString(), rule.Got.RatString())
+		return fmt.Sprintf("must be at least %s, but is %s", rule.Want.RatString(), rule.Got.RatString())
 	case *kind.Maximum:
-		return fmt.Sprintf("must be at most %s, is %s", rule.Want.RatString(), rule.Got.RatString())
+		return fmt.Sprintf("must be at most %s, but is %s", rule.Want.RatString(), rule.Got.RatString())
 	case *kind.MinLength:
 		return leastText(rule.Want, rule.Got, "character", "characters")
 	case *kind.MaxLength:
-		return fmt.Sprintf("must have at most %s, has %d", counted(rule.Want, "character", "characters"), rule.Got)
+		return fmt.Sprintf("must have at most %s, but has %d", counted(rule.Want, "character", "characters"), rule.Got)
 	case *kind.MinItems:
 		return leastText(rule.Want, rule.Got, "entry", "entries")
 	case *kind.MaxItems:
-		return fmt.Sprintf("must have at most %s, has %d", counted(rule.Want, "entry", "entries"), rule.Got)
+		return fmt.Sprintf("must have at most %s, but has %d", counted(rule.Want, "entry", "entries"), rule.Got)
 	case *kind.UniqueItems:
 		return fmt.Sprintf("entries %d and %d are equal", rule.Duplicates[0]+1, rule.Duplicates[1]+1)
 	case *kind.Pattern:
@@ -111,7 +111,7 @@ func leastText(want, got int, one, many string) string {
 		return "must not be empty"
 	}
 
-	return fmt.Sprintf("must have at least %s, has %d", counted(want, one, many), got)
+	return fmt.Sprintf("must have at least %s, but has %d", counted(want, one, many), got)
 }
 
 // counted returns the number with its unit.

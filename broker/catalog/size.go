@@ -64,13 +64,13 @@ func (p *problems) boundedFields(place string, schema map[string]any) {
 	}
 }
 
-// size adds a violation for each text, list and object that is larger than the schema allows. It skips the contents of such lists
-// and objects. All other rules are checked only if size adds no violation, because their cost depends on the size.
+// size adds a violation for each text, list and object that is larger than the schema allows. It does not check the contents of
+// such lists and objects. All other rules are checked only if size adds no violation, because their cost depends on the size.
 func (v *Violations) size(field string, value any, schema map[string]any) {
 	within := func(size int, keyword, one, many string) bool {
 		limit, limited := schema[keyword].(float64)
 		ok := !limited || size <= int(limit)
-		v.require(ok, field, keyword, "must have at most %s, has %d", counted(int(limit), one, many), size)
+		v.require(ok, field, keyword, "must have at most %s, but has %d", counted(int(limit), one, many), size)
 
 		return ok
 	}
@@ -94,7 +94,7 @@ func (v *Violations) size(field string, value any, schema map[string]any) {
 	}
 }
 
-// sizeOfFields applies size to the fields of an object. It ignores fields that the schema does not allow.
+// sizeOfFields calls v.size for each field of an object. It skips fields that the schema does not allow.
 func (v *Violations) sizeOfFields(object string, value, schema map[string]any) {
 	properties, _ := schema["properties"].(map[string]any)
 	additional, _ := schema["additionalProperties"].(map[string]any)

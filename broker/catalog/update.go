@@ -21,8 +21,8 @@ type Updated struct {
 	Parameters json.RawMessage
 }
 
-// Update returns the instance's cluster with the parameters of an update, within the bounds of the plan. To change the
-// plan, call Update of the new plan. The machine type is checked against the region, unless the region is empty.
+// Update returns the instance's cluster with the parameters of an update, within the bounds of the plan. To change the plan, call
+// Update of the new plan. A new machine type must be available in instance.Region, unless instance.Region is empty.
 //
 // The update may repeat the current values of create-only parameters. The error is of kind invalid and lists the violations.
 func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (Updated, error) {
@@ -73,8 +73,8 @@ func (given parameters) upgradeTime(violations *Violations) time.Time {
 	return at.UTC()
 }
 
-// clampNodes moves the limits of the autoscaler into the bounds of the plan. They can be out of bounds if another plan
-// or an earlier version of this plan created the cluster. If the plan has no bounds, clampNodes sets the plan's
+// clampNodes moves the limits of the autoscaler into the bounds of the plan. The limits can be out of bounds if the cluster was
+// created with another plan or with an earlier version of this plan. If the plan has no bounds, clampNodes sets the plan's
 // defaults.
 func (p *Plan) clampNodes(cluster *environment.Cluster) {
 	if p.Nodes.Highest == 0 {
@@ -87,8 +87,8 @@ func (p *Plan) clampNodes(cluster *environment.Cluster) {
 	cluster.AutoScalerMax = min(max(cluster.AutoScalerMax, p.Nodes.Lowest), p.Nodes.Highest)
 }
 
-// Upgrade returns the cluster with the Kubernetes version of new clusters. A cluster with a later version keeps it,
-// because Kubernetes cannot be downgraded.
+// Upgrade returns the cluster with the Kubernetes version that new clusters get. A cluster with a later version keeps that
+// version, because Kubernetes cannot be downgraded.
 func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
 	if cluster.Own != nil {
 		return cluster // the tenant maintains the cluster

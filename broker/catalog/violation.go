@@ -59,8 +59,8 @@ func (v *Violations) require(ok bool, field, rule, format string, args ...any) {
 	}
 }
 
-// limit shortens the list to maxViolations. It then adds a violation that counts those it removed and those that the caller
-// omitted, if there are any.
+// limit shortens the list to maxViolations. omitted is the number of violations that the caller did not add to the list. If limit
+// removes violations or omitted is positive, limit adds a violation with the total number of missing ones.
 func (v *Violations) limit(omitted int) {
 	if more := len(*v) - maxViolations; more > 0 {
 		*v, omitted = (*v)[:maxViolations:maxViolations], omitted+more
@@ -117,8 +117,7 @@ func violationsOf(invalid *jsonschema.ValidationError, schema map[string]any) Vi
 	return violations
 }
 
-// namesAt returns the names of the parameters in the object at the path. It returns none if the path leads through
-// a list.
+// namesAt returns the names of the parameters in the object at the path. If the path leads through a list, it returns no names.
 func namesAt(schema map[string]any, path []string) []string {
 	for _, name := range path {
 		properties, _ := schema["properties"].(map[string]any)

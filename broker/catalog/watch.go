@@ -20,7 +20,7 @@ const checkEvery = 5 * time.Second
 type Watcher struct {
 	Catalog *Catalog
 	Files   fs.FS
-	// Record writes the result of a reload to the audit log. If it fails, it is called again with the same result.
+	// Record writes the result of a reload to the audit log. If Record fails, the Watcher calls it again with the same result.
 	Record func(ctx context.Context, reload Reload) error
 	Clock  clock.WithTicker
 	Log    logrus.FieldLogger

@@ -26,7 +26,7 @@ import (
 const (
 	// checkEvery is the interval between two searches for due leftovers.
 	checkEvery = 5 * time.Minute
-	// pageSize is the number of due leftovers that one query returns.
+	// pageSize is the maximum number of due leftovers that one query returns.
 	pageSize = 100
 
 	// reasonDue is the reason in the audit log and the timeline when a cleanup starts in the background.

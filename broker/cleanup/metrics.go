@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 )
 
-// scrapeTimeout limits the database query of a scrape.
+// scrapeTimeout limits the database query that each scrape makes.
 const scrapeTimeout = 2 * time.Second
 
 // Metrics is a prometheus.Collector for the number and age of leftovers. Each scrape queries the database. While the database is

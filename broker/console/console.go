@@ -173,7 +173,7 @@ func (c *console) guarded(route route) func(*http.Request) (result, error) {
 	}
 }
 
-// handler returns an HTTP handler that writes the result of serve, or a page with its error.
+// handler returns an HTTP handler that writes the result of serve. If serve fails, it writes an error page.
 func (c *console) handler(serve func(*http.Request) (result, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(liveHeader) != "" {

@@ -12,9 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 )
 
-// readQuery returns the query of a list page. It accepts the query parameters of the operator API endpoint in like. It drops
-// empty parameters, because forms send empty fields. It returns the other parameters even if the query is invalid, so that the
-// page can show them.
+// readQuery returns the query of a list page. It accepts the query parameters of the operator API endpoint that like names, such
+// as "GET /runtimes". It drops empty parameters, because forms send empty fields. It returns the other parameters even if the
+// query is invalid, so that the page can show them.
 func (c *console) readQuery(r *http.Request, like string) (operatorserver.Query, url.Values, error) {
 	values := url.Values{}
 
@@ -50,8 +50,8 @@ func pager(path string, values url.Values, page operatorapi.Page) views.Pager {
 	return links
 }
 
-// otherPage returns the URL of a list with the same filters, with the named parameter in place of those that select the page. If
-// name is empty, it returns the URL of the first page.
+// otherPage returns the URL of another page of a list. It keeps the filters and replaces the parameters that select the page with
+// the named parameter. If name is empty, it returns the URL of the first page.
 func otherPage(path string, values url.Values, name, value string) string {
 	changed := maps.Clone(values)
 	changed.Del("cursor")
@@ -64,8 +64,8 @@ func otherPage(path string, values url.Values, name, value string) string {
 	return path + "?" + changed.Encode()
 }
 
-// problem returns the text of an error about the query (400), which the page shows next to the form. It returns any other error
-// unchanged.
+// problem returns the text of an error about the query (400), which the page shows next to the form. If err is any other error,
+// it returns err.
 func problem(err error) (string, error) {
 	if err != nil && httpserver.RefusalOf(err).Status == http.StatusBadRequest {
 		return textOf(err), nil

@@ -28,7 +28,7 @@ const (
 	maxViewers = 1000
 	// heartbeatEvery is the interval between heartbeats. They keep proxies from closing a stream without changes.
 	heartbeatEvery = 15 * time.Second
-	// readTimeout is the time limit for a check for changes.
+	// readTimeout is the time limit for reading the current state when a stream looks for changes.
 	readTimeout = 10 * time.Second
 )
 
@@ -108,7 +108,7 @@ func (c *console) live(r *http.Request) (result, error) {
 		defer c.viewers.count.Add(-1)
 
 		if err := c.Live.Uncounted(func() error { return c.follow(r.Context(), w, state, shown) }); err != nil {
-			c.API.Log.WithError(err).Debug("a stream of the console has ended")
+			c.API.Log.WithError(err).Debug("a console stream has ended")
 		}
 	}}, nil
 }
@@ -169,8 +169,8 @@ func (c *console) follow(request context.Context, w http.ResponseWriter, state f
 	}
 }
 
-// stateOf returns a function that identifies the state that a page shows. As long as nothing changes, the function returns the
-// same result.
+// stateOf returns a function that returns a text for the state that a page shows. The text stays the same until the state
+// changes.
 func (c *console) stateOf(query url.Values) func(context.Context) (string, error) {
 	switch {
 	case query.Get("operation") != "":
@@ -192,9 +192,9 @@ func (c *console) operationState(ctx context.Context, id string) (string, error)
 	return fmt.Sprint(record.State, record.UpdatedAt.UnixNano(), record.Stage, record.Step, record.StepBegan.UnixNano(), record.Lease.Owner), err
 }
 
-// orchestrationState identifies the state of an orchestration and of its targets. Upgrades of targets cause events, so the state
-// contains the position of the newest event. Targets that are canceled or left out before they start cause no events, but they
-// change the counts in the orchestration's description.
+// orchestrationState returns a text that changes with the state of an orchestration or of its targets. Upgrades of targets cause
+// events, so the text contains the position of the newest event. Targets that are canceled or left out before they start cause no
+// events, but they change the counts in the orchestration's description.
 func (c *console) orchestrationState(ctx context.Context, id string) (string, error) {
 	position := c.Live.Position()
 	found, err := c.API.Orchestrations.Get(ctx, c.API.DB.Reader(), id)
@@ -202,7 +202,8 @@ func (c *console) orchestrationState(ctx context.Context, id string) (string, er
 	return fmt.Sprint(position, found.State, found.Wave, found.UpdatedAt.UnixNano(), found.Description), err
 }
 
-// instanceState identifies the state of an instance, its newest operation and its bindings. A deleted instance has the state "gone".
+// instanceState returns a text that changes with the state of an instance, its newest operation or its bindings. For a deleted
+// instance, the text is "gone".
 func (c *console) instanceState(ctx context.Context, id string) (string, error) {
 	listed, err := c.API.Instances.List(ctx, instances.Filter{InstanceID: id, Limit: 1})
 	if err != nil || len(listed) == 0 {

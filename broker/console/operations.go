@@ -56,7 +56,8 @@ func (c *console) operation(r *http.Request) (result, error) {
 	return c.showOperation(r, id, views.Operation{})
 }
 
-// showOperation shows the page of an operation. shown contains the text and the reason of a rejected intervention, or is zero.
+// showOperation shows the page of an operation. shown contains the error text of a rejected intervention and the reason that the
+// user entered. It is zero if no intervention was rejected.
 func (c *console) showOperation(r *http.Request, id string, shown views.Operation) (result, error) {
 	live := c.address(r, "operation", id)
 

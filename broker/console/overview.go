@@ -22,8 +22,8 @@ import (
 const (
 	// overviewLifetime is how long a replica reuses the data of the overview.
 	overviewLifetime = 5 * time.Second
-	// poolLifetime is how long a replica reuses the counts of cloud accounts. It is longer, because counting them requires calls to
-	// Gardener.
+	// poolLifetime is how long a replica reuses the counts of cloud accounts. It is longer than overviewLifetime, because
+	// counting accounts requires calls to Gardener.
 	poolLifetime = time.Minute
 	// failuresSince and maxFailures limit the failures that the overview groups: at most maxFailures failed operations that were
 	// accepted within failuresSince.

@@ -32,8 +32,8 @@ func (s *shared[Value]) get(r *http.Request, key string, position func() int64, 
 
 	result := s.of(key)
 
-	// Requests with the same key wait for the first one. They do not wait too long, because the first request has the same time
-	// limit.
+	// Requests with the same key wait until the first one has its result. The wait is bounded, because the first request has a
+	// time limit too.
 	result.mutex.Lock()
 	defer result.mutex.Unlock()
 

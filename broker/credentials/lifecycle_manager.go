@@ -17,9 +17,9 @@ type ControlPlane interface {
 	ApplySecret(ctx context.Context, objects lifecyclemanager.Objects, kubeconfig secret.String) error
 }
 
-// LifecycleManager is a Holder whose kubeconfigs are in Secrets of the control plane. A Secret can be updated while an operation of the
-// instance runs, because an update cannot recreate a Secret that the operation has deleted. Operations of the instance wait only while
-// Replace creates a missing Secret.
+// LifecycleManager is a Holder whose kubeconfigs are in Secrets in the control plane. A Secret can be updated while an operation
+// of the instance runs, because an update cannot recreate a Secret that the operation has deleted. Operations of the instance
+// wait only while Replace creates a missing Secret.
 type LifecycleManager struct {
 	Client ControlPlane
 	// Kyma decides which objects a runtime has in the control plane.
@@ -53,7 +53,7 @@ func (l LifecycleManager) Replace(ctx context.Context, object environment.Outsid
 	}
 
 	if objects.Secret != ref {
-		return failure.New(failure.Permanent, "the Secret %s is missing, but the Kyma template asks for %s", ref, objects.Secret)
+		return failure.New(failure.Permanent, "the Secret %s is missing, and the Kyma template now names another one, %s", ref, objects.Secret)
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, restoreTime)

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// scrapeTimeout limits the database query of a scrape.
+	// scrapeTimeout limits the database query that each scrape makes.
 	scrapeTimeout = 2 * time.Second
 	// expiringWithin is the remaining validity below which a kubeconfig counts as expiring.
 	expiringWithin = time.Hour
@@ -35,7 +35,7 @@ type Results struct{ counter *prometheus.CounterVec }
 func NewResults(systems ...string) *Results {
 	results := &Results{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_kubeconfig_renewals_total",
-		Help: "Renewals of runtime kubeconfigs in other systems by this replica, by system and result: renewed, restored (the Secret was missing), failed.",
+		Help: "Renewals by this replica of runtime kubeconfigs in other systems, by system and result: renewed, restored (the Secret was missing), failed.",
 	}, []string{"system", "result"})}
 
 	// Create the series of all results. Otherwise, Prometheus would not see the first increment as an increase.
@@ -52,7 +52,7 @@ func NewResults(systems ...string) *Results {
 func NewChecks() *Results {
 	checks := &Results{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_service_manager_checks_total",
-		Help: "Checks of the Secrets of the SAP BTP service operator in runtimes by this replica, by result: current, repaired, failed.",
+		Help: "Checks by this replica of the SAP BTP service operator's Secrets in runtimes, by result: current, repaired, failed.",
 	}, []string{"result"})}
 
 	for _, result := range []string{resultCurrent, resultRepaired, resultFailed} {

@@ -31,7 +31,7 @@ const (
 	// retryAfter is the pause before a failed renewal is retried. Package restclient limits the pauses that systems request to
 	// this length.
 	retryAfter = 5 * time.Minute
-	// restoreTime bounds the calls that create a missing kubeconfig.
+	// restoreTime limits the total duration of the calls that create a missing kubeconfig.
 	restoreTime = time.Minute
 	// spare is added to the time limit of an exclusive renewal, for differences between clocks and for the last write.
 	spare = 30 * time.Second
@@ -47,12 +47,12 @@ type Access interface {
 	AdminKubeconfig(ctx context.Context, instance environment.Instance) (secret.String, error)
 }
 
-// Holder is a system that stores kubeconfigs of runtimes.
+// Holder is a system that stores runtime kubeconfigs.
 type Holder interface {
 	// Title is the name of the system in messages, such as "Lifecycle Manager".
 	Title() string
-	// Limit is the maximum duration of a renewal that excludes operations of the instance. Renewals must exclude operations if a late
-	// request could overwrite the request of an operation. 0 means that they exclude none.
+	// Limit is the maximum duration of a renewal that excludes operations of the instance. Renewals must exclude operations if a
+	// late request could overwrite the request of an operation. 0 means that renewals do not exclude operations.
 	Limit() time.Duration
 	// Replace replaces the kubeconfig in the system. Before it creates a missing kubeconfig, it calls restore; if restore fails,
 	// it returns that error. All calls after restore end within restoreTime.

@@ -205,7 +205,7 @@ func (f *fixture) expiry() string {
 func (f *fixture) wantResults(renewed, restored, failed int) {
 	f.Helper()
 
-	want := fmt.Sprintf(`# HELP environment_broker_kubeconfig_renewals_total Renewals of runtime kubeconfigs in other systems by this replica, by system and result: renewed, restored (the Secret was missing), failed.
+	want := fmt.Sprintf(`# HELP environment_broker_kubeconfig_renewals_total Renewals by this replica of runtime kubeconfigs in other systems, by system and result: renewed, restored (the Secret was missing), failed.
 # TYPE environment_broker_kubeconfig_renewals_total counter
 environment_broker_kubeconfig_renewals_total{result="failed",system="lifecycle-manager"} %d
 environment_broker_kubeconfig_renewals_total{result="renewed",system="lifecycle-manager"} %d

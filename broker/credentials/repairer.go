@@ -79,7 +79,7 @@ type retry struct {
 	At       time.Time `json:"at"`
 }
 
-// Part returns the lifecycle.Part that calls Repair periodically. If Interval is 0, it does nothing.
+// Part returns the lifecycle.Part that calls Repair periodically. If Interval is 0, the part does nothing.
 func (r Repairer) Part() lifecycle.Part {
 	if r.Interval == 0 {
 		return lifecycle.Part{Name: "credential repair", Run: func(ctx context.Context) error {
@@ -92,7 +92,7 @@ func (r Repairer) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "credential repair", Every: repairEvery, Work: r.Repair, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Repair checks the next runtimes, at most checkBatch, unless another replica is checking.
+// Repair checks up to checkBatch runtimes, unless another replica is checking.
 func (r Repairer) Repair(ctx context.Context) error {
 	now := r.Clock.Now()
 
@@ -128,7 +128,7 @@ func (r Repairer) Repair(ctx context.Context) error {
 }
 
 // next returns the instances to check: first those whose retry is due, then the next ones of the pass. moved reports whether the
-// cursor of the pass has moved.
+// pass has advanced.
 func (r Repairer) next(ctx context.Context, progress *pass, now time.Time) (due []string, moved bool, err error) {
 	for _, id := range slices.Sorted(maps.Keys(progress.Retries)) {
 		if len(due) < checkBatch && !progress.Retries[id].At.After(now) {
@@ -201,8 +201,8 @@ func (p *pass) record(id string, result outcome, now time.Time, interval time.Du
 	p.Retries[id] = retry{Failures: former.Failures, At: now.Add(pause)}
 }
 
-// checkAll checks the instances, at most concurrency at the same time. It returns errors of the database; checks that such an
-// error prevented count as busy. retries are the earlier failures.
+// checkAll checks the instances, at most concurrency at the same time. It returns database errors; a check that such an error
+// prevented counts as busy. retries are the earlier failures.
 func (r Repairer) checkAll(ctx context.Context, ids []string, retries map[string]retry) ([]outcome, error) {
 	var (
 		running  sync.WaitGroup
@@ -226,7 +226,8 @@ func (r Repairer) checkAll(ctx context.Context, ids []string, retries map[string
 	return outcomes, errors.Join(errs...)
 }
 
-// The messages of events. textFinished is for a repair whose replica did not record the end; it leaves open who wrote the Secret.
+// The messages of events. textFinished is for a repair that a later check finds complete, because the replica that began it did
+// not record its end. The message therefore does not say who wrote the Secret.
 const (
 	textRepaired = "the BTP service operator's Secret differed from the instance's credentials and was repaired"
 	textFinished = "the BTP service operator's Secret differed from the instance's credentials, and now matches them"
@@ -271,7 +272,7 @@ func (r Repairer) check(ctx context.Context, id string, failedBefore bool) (outc
 		return busy, beginErr
 	case err != nil:
 		r.Results.count(resultFailed)
-		r.Log.WithError(err).WithFields(fields).Info("checking the BTP service operator's Secret failed; the check is repeated")
+		r.Log.WithError(err).WithFields(fields).Info("checking the BTP service operator's Secret failed; the check will be repeated")
 
 		return r.record(ctx, id, failed, resultFailed, textFailed+failure.Of(err).Text)
 	case repaired:

@@ -25,7 +25,7 @@ const (
 	// samples is the number of operations that a forecast uses, per kind and plan. Only the newest ones count, so that
 	// forecasts follow changes at the provider.
 	samples = 40
-	// batch is the number of operations whose steps are read in one query.
+	// batch is the maximum number of operations whose steps are read in one query.
 	batch = 100
 )
 
@@ -116,7 +116,7 @@ func (e *Estimator) known() map[string]*past {
 	return known
 }
 
-// readSteps sets the steps of the operations. An operation whose timeline was removed gets none, and is not read again.
+// readSteps sets the steps of the operations. An operation whose timeline was removed gets no steps, and is not read again.
 func (e *Estimator) readSteps(ctx context.Context, unread map[string]*past) error {
 	ids := make([]string, 0, len(unread))
 	for id, one := range unread {

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The quantiles of a Forecast.
+// The quantiles of past durations that a Forecast contains.
 const (
 	median    = 0.5
 	almostAll = 0.95
@@ -23,7 +23,7 @@ type past struct {
 	steps map[string]span
 }
 
-// span is the duration of a step, including its waits. from is measured from the start of the operation.
+// span says when a step started, counted from the start of the operation, and how long it took, including its waits.
 type span struct{ from, took time.Duration }
 
 // forecast compares an operation with past ones at the same point: in the same step, after the same time in it. If no past

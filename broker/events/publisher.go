@@ -33,7 +33,7 @@ type Publisher struct {
 	grown chan struct{}
 }
 
-// NewPublisher returns a publisher. It does nothing until the service runs its Part.
+// NewPublisher returns a Publisher, whose Part the service must run.
 func NewPublisher(log Log, clock clock.WithTicker, line logrus.FieldLogger) *Publisher {
 	return &Publisher{log: log, clock: clock, line: line, grown: make(chan struct{})}
 }

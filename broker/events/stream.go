@@ -24,11 +24,11 @@ const (
 	heartbeatEvery = 15 * time.Second
 	// readTimeout bounds each query.
 	readTimeout = 10 * time.Second
-	// pageSize is the number of events that one query returns.
+	// pageSize is the maximum number of events that one query returns.
 	pageSize = 100
 	// retryMillis is the time in milliseconds after which clients reconnect.
 	retryMillis = 3000
-	// busyRetry is the time after which clients may retry with a replica that serves too many streams.
+	// busyRetry is the time after which clients may retry a replica that already serves the maximum number of streams.
 	busyRetry = 10 * time.Second
 )
 
@@ -66,7 +66,7 @@ func NewStreams(options StreamOptions) *Streams { return &Streams{StreamOptions:
 func (s *Streams) Metric() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "environment_broker_event_streams",
-		Help: "Clients that follow the events of this replica as server-sent events.",
+		Help: "Clients that receive server-sent events from this replica.",
 	}, func() float64 { return float64(s.active.Load()) })
 }
 
@@ -85,8 +85,8 @@ func Check(head eventlog.Head, after int64) error {
 	}
 }
 
-// Response returns a stream of the events after the position that match the filter. With a negative position, the stream starts
-// with new events. ctx is the context of the request.
+// Response returns a stream of the events that match the filter and come after the given position. If after is negative, the
+// stream starts with new events. ctx is the context of the request.
 func (s *Streams) Response(ctx context.Context, filter eventlog.Filter, after int64) (httpserver.Response, error) {
 	head, err := s.Reader.Head(ctx)
 	if err != nil {

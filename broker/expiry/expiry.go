@@ -36,7 +36,7 @@ const (
 	// retryAfter is the pause after a failed suspension. It is long because an operator usually has to fix the
 	// cause.
 	retryAfter = time.Hour
-	// pageSize is the number of due instances that one query returns.
+	// pageSize is the maximum number of due instances that one query returns.
 	pageSize = 100
 
 	// reasonDue is the reason in the audit log when an instance expires in the background.

@@ -183,7 +183,7 @@ func (f *Feed) follow(ctx context.Context, cursor string) (string, error) {
 	return changes.Cursor, err
 }
 
-// wake wakes the operations that wait for one of the changes. If there are any, it also wakes the engine.
+// wake wakes the operations that wait for one of the changes. If at least one was waiting, it also wakes the engine.
 func (f *Feed) wake(ctx context.Context, changes provisionerclient.Changes) error {
 	events := make([]string, 0, len(changes.Operations))
 	for _, change := range changes.Operations {

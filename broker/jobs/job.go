@@ -9,7 +9,7 @@ import (
 type Job struct {
 	// Name identifies the job in the operator API, in metrics and in the database. It never changes.
 	Name string
-	// Description describes a run in one sentence.
+	// Description says in one sentence what a run does.
 	Description string
 	// Items is the plural noun for the items, such as "instances".
 	Items string
@@ -34,7 +34,7 @@ type Due struct {
 	Complete func(ctx context.Context) error
 }
 
-// Item is one item that a run changes. If several replicas process it concurrently, it changes only once.
+// Item is one item that a run changes. Even if several replicas process it concurrently, it is changed only once.
 type Item struct {
 	ID string
 	// InstanceID is the instance that the change affects, or empty.
@@ -64,8 +64,8 @@ type Result struct {
 	Failed    int `json:"failed"`
 	// Held reports that more items than the limit were due, so that the run changed nothing.
 	Held bool `json:"held,omitempty"`
-	// Errors are the first distinct errors of the run, for operators. The text of an item's error begins with the ID of the first item
-	// that has this error, and the number of further items.
+	// Errors are the first distinct errors of the run, for operators. An item's error text begins with the ID of the first item
+	// that had this error, and the number of further items that had it.
 	Errors []string `json:"errors,omitempty"`
 	// IDs are the first items that were due. They are not stored.
 	IDs []string `json:"-"`

@@ -4,8 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics counts the items of jobs and reports the newest results. The counters belong to this replica, whereas the results are
-// the same on all replicas.
+// Metrics counts the items that jobs process, and reports the result of each job's newest run. The counters cover only this
+// replica; the results are the same on all replicas.
 type Metrics struct {
 	items *prometheus.CounterVec
 }
@@ -28,7 +28,7 @@ func NewMetrics(registerer prometheus.Registerer, runner Runner) *Metrics {
 	return metrics
 }
 
-// ran counts the items of a run.
+// ran adds the results of a run to the counters.
 func (m *Metrics) ran(job Job, result Result) {
 	if m == nil {
 		return
@@ -48,7 +48,7 @@ func dueMetric() *prometheus.Desc {
 
 func heldMetric() *prometheus.Desc {
 	return prometheus.NewDesc("environment_broker_job_held",
-		"1 if the newest run of a job has changed nothing because more items than its limit were due, otherwise 0.", []string{"name"}, nil)
+		"1 if the newest run of a job has changed nothing because the number of due items exceeded the job's limit, otherwise 0.", []string{"name"}, nil)
 }
 
 func failedMetric() *prometheus.Desc {

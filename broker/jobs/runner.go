@@ -86,7 +86,7 @@ func (r Runner) TakeTurn(ctx context.Context, job Job) error {
 
 	result := r.run(ctx, job, Order{Reason: job.Reason})
 
-	// A shutdown that ends the run must not lose its result.
+	// Save the result even if a shutdown has ended the run.
 	return r.Reports.Save(context.WithoutCancel(ctx), reportID(job), result, r.Clock.Now())
 }
 
@@ -162,7 +162,7 @@ func (r Runner) run(ctx context.Context, job Job, order Order) Result {
 	}
 
 	if result.Held {
-		log.Warnf("job: %d %s are due, more than the limit of %d; nothing is changed until an operator confirms it", result.Due, job.Items, job.Limit)
+		log.Warnf("job: %d %s are due, more than the limit of %d; the run changes nothing until an operator confirms the number", result.Due, job.Items, job.Limit)
 	} else {
 		r.do(ctx, job, due, order.Reason, &result, log)
 	}
@@ -239,7 +239,7 @@ func (r Runner) do(ctx context.Context, job Job, due Due, reason string, result 
 // failures are the first shownErrors distinct errors of items, in the order of the items.
 type failures []itemFailure
 
-// itemFailure is an error of one or more items.
+// itemFailure is an error that occurred for one or more items.
 type itemFailure struct {
 	text string
 	// first is the ID of the first item with this error. items is the number of items with this error.

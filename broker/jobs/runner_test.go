@@ -336,7 +336,7 @@ environment_broker_job_due{name="test"} 2
 # HELP environment_broker_job_failing 1 if the newest run of a job had an error, otherwise 0.
 # TYPE environment_broker_job_failing gauge
 environment_broker_job_failing{name="test"} 0
-# HELP environment_broker_job_held 1 if the newest run of a job has changed nothing because more items than its limit were due, otherwise 0.
+# HELP environment_broker_job_held 1 if the newest run of a job has changed nothing because the number of due items exceeded the job's limit, otherwise 0.
 # TYPE environment_broker_job_held gauge
 environment_broker_job_held{name="test"} 0
 # HELP environment_broker_job_items_total Items processed by this replica's job runs, by job and result: changed, unchanged, failed.

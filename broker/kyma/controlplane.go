@@ -24,7 +24,8 @@ import (
 const (
 	// CallTimeout limits each call to the control plane.
 	CallTimeout = 15 * time.Second
-	// maxObjects and maxBytes limit the size of a list in the control plane. Kubernetes limits each object to about 1 MiB.
+	// maxObjects and maxBytes limit the size of a list that is read from the control plane. Kubernetes limits each object to about
+	// 1 MiB.
 	maxObjects = 100
 	maxBytes   = 16 << 20
 )
@@ -34,15 +35,17 @@ const (
 //
 // As an http.RoundTripper, it sends requests of other clients to the control plane.
 type ControlPlane struct {
-	// KubeconfigPath is the file with the kubeconfig. Its user needs the verbs get and list for both kinds.
+	// KubeconfigPath is the file with the kubeconfig. The user in it needs the verbs get and list for ConfigMaps and Secrets.
 	KubeconfigPath string
-	// Namespace contains the overrides and the configuration of plans. The versions of accounts can be in another one.
+	// Namespace contains the overrides and the configuration of plans. The ConfigMap with the accounts' versions can be in another
+	// namespace.
 	Namespace string
 	// Wrap, if set, wraps the transport of all calls, for a concurrency limit and a circuit breaker.
 	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
-// Check returns an error unless the kubeconfig can be read and contains an allowed address (see checkAddress). It makes no call.
+// Check returns an error unless the kubeconfig can be read and contains an allowed address (see checkAddress). It does not
+// contact the control plane.
 func (c *ControlPlane) Check() error {
 	_, _, err := c.client()
 
@@ -75,7 +78,7 @@ func (c *ControlPlane) configMaps(ctx context.Context, selector string) ([]corev
 	return found.Items, tooMany(found.Continue, "ConfigMaps", selector)
 }
 
-// secrets returns the Secrets that the label selector matches, like configMaps.
+// secrets is like configMaps, but returns Secrets.
 func (c *ControlPlane) secrets(ctx context.Context, selector string) ([]corev1.Secret, error) {
 	var found corev1.SecretList
 	if err := c.list(ctx, "secrets", selector, &found); err != nil {
@@ -174,7 +177,7 @@ func (c *ControlPlane) connect() (*http.Client, *url.URL, error) {
 	return client, address, nil
 }
 
-// decode decodes a response of the API server. It returns false if the status is 404.
+// decode decodes a response from the API server. It returns false if the status is 404.
 func decode(response *http.Response, into any) (bool, error) {
 	switch {
 	case response.StatusCode == http.StatusNotFound:
@@ -183,7 +186,7 @@ func decode(response *http.Response, into any) (bool, error) {
 		return false, refused("the control plane rejects the labels of the plan or of the version: use shorter names")
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
 		return false, failure.New(failure.Transient, "the control plane rejects our credentials with status %d: an operator must correct "+
-			"APP_CONTROL_PLANE_KUBECONFIG_PATH, or let its user get and list ConfigMaps and Secrets", response.StatusCode).
+			"APP_CONTROL_PLANE_KUBECONFIG_PATH, or allow its user to get and list ConfigMaps and Secrets", response.StatusCode).
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)
 	case response.StatusCode != http.StatusOK:
 		return false, away(nil, "it responds with status %d", response.StatusCode)
@@ -226,8 +229,8 @@ func (c *ControlPlane) client() (*http.Client, *rest.Config, error) {
 	return &http.Client{Transport: transport, CheckRedirect: upstream.NoRedirects}, config, nil
 }
 
-// checkAddress rejects an address without TLS. client-go sends no credentials there, so each call would fail with 401 or 403. For
-// simulators, it accepts an address of the local machine if the kubeconfig has no credentials.
+// checkAddress rejects an address without TLS. client-go sends no credentials to such an address, so each call would fail with
+// 401 or 403. For simulators, it accepts an address of the local machine if the kubeconfig has no credentials.
 func (c *ControlPlane) checkAddress(config *rest.Config) error {
 	address, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -264,7 +267,7 @@ func (c *ControlPlane) hasCredentials() bool {
 	return false
 }
 
-// away returns a transient error for a control plane that does not respond as expected. The engine retries.
+// away returns a transient error for a control plane that does not respond as expected, so that the engine retries the step.
 func away(cause error, format string, args ...any) error {
 	return failure.Wrap(failure.Transient, cause, "the control plane with the Kyma configuration is unavailable: "+format, args...).
 		WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)

@@ -17,14 +17,16 @@ type Kyma struct {
 	// VersionsNamespace and VersionsName identify the ConfigMap in the control plane with the versions of accounts. An empty name
 	// means that all accounts get the default version.
 	VersionsNamespace, VersionsName string
-	// ControlPlane contains the configuration of operators. Nil means that only the catalog configures Kyma.
+	// ControlPlane reads the configuration that operators have stored in the control plane. Nil means that only the catalog
+	// configures Kyma.
 	ControlPlane *ControlPlane
 	// ShootDomain is the parent domain of the clusters' domains, or empty.
 	ShootDomain string
 }
 
-// Complete returns the Kyma of an instance with its version and its installation, or nil for an instance without Kyma. It keeps a
-// version that is already set, and changes nothing if Lifecycle Manager installs Kyma. Errors carry a failure.Kind.
+// Complete returns the instance's Kyma configuration with the version and the installation filled in, or nil for an instance
+// without Kyma. It keeps a version that is already set, and changes nothing if Lifecycle Manager installs Kyma. Errors carry a
+// failure.Kind.
 func (k Kyma) Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error) {
 	wanted := instance.Request.Cluster.Kyma
 	if wanted == nil || wanted.InstalledBy(environment.InstallerLifecycleManager) { // Lifecycle Manager needs no version

@@ -354,7 +354,7 @@ func TestUnavailableControlPlane(t *testing.T) {
 		}
 	}
 
-	if _, err := newKyma(t, &controlPlane{status: http.StatusForbidden}).Complete(t.Context(), ordered()); !strings.Contains(err.Error(), "let its user get and list ConfigMaps") {
+	if _, err := newKyma(t, &controlPlane{status: http.StatusForbidden}).Complete(t.Context(), ordered()); !strings.Contains(err.Error(), "allow its user to get and list ConfigMaps") {
 		t.Errorf("without permissions: %v", err)
 	}
 

@@ -38,7 +38,7 @@ func startPlane(t *testing.T) *realPlane {
 
 	config, err := p.environment.Start()
 	if err != nil {
-		t.Fatalf("starting the kube-apiserver of .bin, which `make garden` builds: %v", err)
+		t.Fatalf("starting the kube-apiserver in .bin, which `make garden` builds: %v", err)
 	}
 
 	t.Cleanup(func() { p.must(p.environment.Stop()) })

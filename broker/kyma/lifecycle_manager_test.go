@@ -58,7 +58,7 @@ func TestTemplates(t *testing.T) {
 		"NoTemplate": {[]corev1.ConfigMap{plans("a", map[string]string{"default": "additional-components: []"})}, "kymas.v1beta2.operator.kyma-project.io/kcp-system/r-1", ""},
 		"Twice":      {[]corev1.ConfigMap{plans("a", nil), plans("b", nil)}, "", "2 ConfigMaps of the control plane configure the plans: remove all but one"},
 		"Malformed":  {[]corev1.ConfigMap{plans("a", map[string]string{"default": "{"})}, "", "is not valid YAML"},
-		"Invalid":    {[]corev1.ConfigMap{plans("a", map[string]string{"default": "kyma-template: 'kind: Kyma'"})}, "", "kyma-template of plan preview in the ConfigMap a of the control plane needs an apiVersion"},
+		"Invalid":    {[]corev1.ConfigMap{plans("a", map[string]string{"default": "kyma-template: 'kind: Kyma'"})}, "", "kyma-template of plan preview in the ConfigMap a of the control plane must have a kind, and an apiVersion"},
 	} {
 		subject, instance := managed(t, &controlPlane{configs: test.configs})
 

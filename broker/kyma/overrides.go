@@ -13,8 +13,8 @@ import (
 // labelComponent is the label that limits the values of a Secret or ConfigMap to one component.
 const labelComponent = "component"
 
-// Overrides returns the Kyma of an instance with the values that operators have set in the control plane. If the instance has no
-// installation or there is no control plane, Overrides changes nothing.
+// Overrides returns the instance's Kyma configuration with the values that operators have set in the control plane. If the
+// instance has no installation or there is no control plane, Overrides changes nothing.
 //
 // Secrets with the label runtime-override=true come first, then ConfigMaps with the labels overrides-version-VERSION=true and
 // overrides-plan-PLAN=true, each sorted by name. The component label limits the values to one component. A later value replaces an

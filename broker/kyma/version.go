@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Keys in the ConfigMap with the versions. The ID of the subaccount or of the global account follows.
+// The prefixes of the keys in the ConfigMap with the versions. The ID of the subaccount or global account follows.
 const (
 	keySubAccount    = "SA_"
 	keyGlobalAccount = "GA_"

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/notifications"
 )
 
-// scrapeTimeout limits the database query of a scrape.
+// scrapeTimeout limits the database query that each scrape makes.
 const scrapeTimeout = 2 * time.Second
 
 // Metrics is a prometheus.Collector that reports the number of undelivered messages, and counts messages by the result of their
@@ -33,7 +33,7 @@ const (
 func NewMetrics(store *notifications.Store, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{store: store, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_notifications_total",
-		Help: "Messages about the maintenance of runtimes that this replica has sent, by result: delivered, given up (after five minutes, or " +
+		Help: "Messages about runtime maintenance that this replica has sent, by result: delivered, given up (after five minutes, or " +
 			"because they were rejected).",
 	}, []string{"result"})}
 
@@ -45,7 +45,7 @@ func NewMetrics(store *notifications.Store, clock clock.PassiveClock, log logrus
 	return metrics
 }
 
-// ended counts a message whose delivery has ended, by the result.
+// ended counts a message whose delivery has ended, by result.
 func (m *Metrics) ended(delivered bool) {
 	result := resultGivenUp
 	if delivered {
@@ -57,7 +57,7 @@ func (m *Metrics) ended(delivered bool) {
 
 func pendingMetric() *prometheus.Desc {
 	return prometheus.NewDesc("environment_broker_notifications_pending",
-		"Messages about the maintenance of runtimes that are not delivered yet. All replicas report the same value.", nil, nil)
+		"Messages about runtime maintenance that are not delivered yet. All replicas report the same value.", nil, nil)
 }
 
 func oldestMetric() *prometheus.Desc {

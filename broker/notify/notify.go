@@ -22,7 +22,7 @@ import (
 const (
 	// checkEvery is the interval at which the replica with the lease looks for due messages.
 	checkEvery = 2 * time.Second
-	// batch is the number of events and of messages that one query returns.
+	// batch is the maximum number of events or messages that one query returns.
 	batch = 100
 	// firstPause is the pause after the first failed attempt. It doubles up to maxPause.
 	firstPause = 5 * time.Second
@@ -32,7 +32,7 @@ const (
 	// skew is the maximum difference between the clocks of two replicas. leaseMargin is how long the lease outlasts a call.
 	skew        = 2 * time.Second
 	leaseMargin = 15 * time.Second
-	// stopTimeout limits how long a stopping replica tries to return the lease.
+	// stopTimeout limits how long a stopping replica tries to release the lease.
 	stopTimeout = 2 * time.Second
 )
 
@@ -63,7 +63,7 @@ type Options struct {
 	// Send sends a message. It takes at most Timeout. After an error of kind failure.Transient, the message is sent again.
 	Send    func(ctx context.Context, message notification.Message) error
 	Timeout time.Duration
-	// Calls is the maximum number of concurrent calls.
+	// Calls is the maximum number of messages that are sent at the same time.
 	Calls   int
 	Metrics *Metrics
 	Clock   clock.WithTicker
@@ -81,12 +81,12 @@ type Delivery struct {
 	heldUntil time.Time
 }
 
-// New returns a delivery. It does nothing until the service runs its Part.
+// New returns a Delivery, whose Part the service must run.
 func New(options Options) *Delivery {
 	return &Delivery{Options: options, owner: uuid.NewString()}
 }
 
-// Part returns the lifecycle.Part that calls Deliver periodically. When it stops, it returns the lease.
+// Part returns the lifecycle.Part that calls Deliver periodically. When the part stops, it releases the lease.
 func (d *Delivery) Part() lifecycle.Part {
 	periodic := lifecycle.Periodic{Name: "notifications", Every: checkEvery, Work: d.Deliver, Clock: d.Clock, Log: d.Log}.Part()
 
@@ -97,15 +97,15 @@ func (d *Delivery) Part() lifecycle.Part {
 		defer cancel()
 
 		if lost := d.Store.ReturnLease(limited, d.owner); lost != nil {
-			d.Log.WithError(lost).Debug("notifications: the lease could not be given back; another replica can take it when it expires")
+			d.Log.WithError(lost).Debug("notifications: the lease could not be released; another replica can take it when it expires")
 		}
 
 		return err
 	}}
 }
 
-// Deliver turns all new events into messages and sends all due messages, if this replica has the lease or can take it. It returns the
-// errors of the database; the next call continues.
+// Deliver turns all new events into messages and sends all due messages, if this replica has the lease or can take it. It returns
+// database errors; the next call continues.
 func (d *Delivery) Deliver(ctx context.Context) error {
 	for {
 		done, err := d.pass(ctx)
@@ -139,7 +139,7 @@ func (d *Delivery) pass(ctx context.Context) (done bool, err error) {
 	return false, d.all(ctx, due)
 }
 
-// add turns the next events of the log into messages. It reports whether the position has moved.
+// add turns the next events of the log into messages. It reports whether its position in the log has moved.
 func (d *Delivery) add(ctx context.Context) (bool, error) {
 	position, err := d.Store.Position(ctx)
 	if err != nil {

@@ -159,10 +159,10 @@ func (f *fixture) wantReceived(reason, eventID string, want ...string) {
 func (f *fixture) wantCounts(delivered, givenUp, pending int) {
 	f.Helper()
 
-	want := fmt.Sprintf(`# HELP environment_broker_notifications_pending Messages about the maintenance of runtimes that are not delivered yet. All replicas report the same value.
+	want := fmt.Sprintf(`# HELP environment_broker_notifications_pending Messages about runtime maintenance that are not delivered yet. All replicas report the same value.
 # TYPE environment_broker_notifications_pending gauge
 environment_broker_notifications_pending %d
-# HELP environment_broker_notifications_total Messages about the maintenance of runtimes that this replica has sent, by result: delivered, given up (after five minutes, or because they were rejected).
+# HELP environment_broker_notifications_total Messages about runtime maintenance that this replica has sent, by result: delivered, given up (after five minutes, or because they were rejected).
 # TYPE environment_broker_notifications_total counter
 environment_broker_notifications_total{result="delivered"} %d
 environment_broker_notifications_total{result="given up"} %d

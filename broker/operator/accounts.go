@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
-// accounts implements operatorserver.Accounts. In the broker, the row of an instance is deleted together with the instance.
-// Besides operations and audit log entries, which package operatorserver erases, only events and records of objects in other
-// systems can remain.
+// accounts implements operatorserver.Accounts. After the deletion of an instance, the broker keeps only its operations, its audit
+// log entries, its events and the records of its objects in other systems. Package operatorserver erases the operations and audit
+// log entries, and accounts erases the rest.
 type accounts struct {
 	instances *instances.Store
 	leftovers *leftovers.Store

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// readChange returns the body of a request to change an instance, and the instance ID in the path. It also adds the ID to the log
-// entry of the request. shape is the error text for an invalid body. It should show a valid body.
+// readChange returns the body of a request to change an instance, and the instance ID from the request path. It also adds the ID
+// to the log entry of the request. shape is the error text for an invalid body; it should contain an example of a valid one.
 func readChange[Body any](r *http.Request, shape string) (id string, body Body, err error) {
 	if id, err = operatorserver.Segment(r, "instance_id"); err != nil {
 		return "", body, err
@@ -25,7 +25,8 @@ func readChange[Body any](r *http.Request, shape string) (id string, body Body, 
 	return id, body, operatorserver.ReadStrictly(r.Body, &body, shape)
 }
 
-// locked runs work in a transaction that has locked the instance, so that concurrent changes run one after another.
+// locked calls work in a transaction that holds the instance's lock, so that concurrent changes run one after another. If the
+// instance does not exist, the error is a 404 response.
 func (a *API) locked(ctx context.Context, id string, work func(tx storage.Tx) error) error {
 	err := a.DB.InTx(ctx, func(tx storage.Tx) error {
 		present, err := a.Instances.Lock(ctx, tx, id)

@@ -22,13 +22,14 @@ import (
 
 const (
 	textRenewal       = `The body is invalid. Send {"reason": "…"} or {"dryRun": true} as JSON.`
-	textNoCredentials = "No other system has a kubeconfig of the runtime."
+	textNoCredentials = "No other system has a kubeconfig for the runtime."
 
-	// maxCredentials limits how many kubeconfigs of an instance are read. Each system has at most one.
+	// maxCredentials is the maximum number of kubeconfigs that are read for an instance. Each other system has at most one of
+	// them.
 	maxCredentials = 10
 )
 
-// ListCredentials returns a page of the runtime kubeconfigs in other systems.
+// ListCredentials returns a page of the runtime kubeconfigs that other systems store, without their contents.
 func (a *API) ListCredentials(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
 	found, err := a.Objects.Credentials(r.Context(), query.Get("instance_id"), credentialAt(query.Page.BeforeID), query.Page.Size+1)
 	if err != nil {
@@ -52,7 +53,7 @@ func (a *API) ListCredentials(r *http.Request, query operatorserver.Query) (http
 	return httpserver.OK(list), nil
 }
 
-// credentialAt returns the system and the instance ID in the position of a cursor.
+// credentialAt parses a cursor position of the form system/instanceID.
 func credentialAt(position string) environment.OutsideObject {
 	system, instanceID, _ := strings.Cut(position, "/")
 
@@ -66,8 +67,8 @@ func shownCredential(object environment.OutsideObject) operatorapi.Credential {
 	}
 }
 
-// RenewCredentials makes the renewals of an instance due immediately. Requests and errors are logged; successful dry runs are
-// not.
+// RenewCredentials makes the broker renew an instance's kubeconfigs in other systems as soon as possible. Requests and errors are
+// logged; successful dry runs are not.
 func (a *API) RenewCredentials(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
@@ -109,7 +110,8 @@ func (a *API) RenewCredentials(r *http.Request) (httpserver.Response, error) {
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.CredentialRenewals{DryRun: wanted.DryRun, Data: renewals}}, nil
 }
 
-// renewals returns the kubeconfigs of an instance, each with the obstacle to its renewal, if any.
+// renewals returns the instance's kubeconfigs in other systems. If something currently prevents the renewal of a kubeconfig, its
+// Obstacle says what.
 func (a *API) renewals(ctx context.Context, id string) ([]operatorapi.Credential, error) {
 	if _, err := a.Instances.Get(ctx, a.DB.Reader(), id); errors.Is(err, storage.ErrNotFound) {
 		return nil, operatorserver.NotFound(textNoInstance)
@@ -140,7 +142,7 @@ func (a *API) renewals(ctx context.Context, id string) ([]operatorapi.Credential
 		case !slices.Contains(a.Renewed, object.System):
 			credential.Obstacle = notConnected(object.System)
 		case object.System == environment.SystemReconciler && len(unfinished) > 0:
-			credential.Obstacle = "The renewal waits for the operation " + unfinished[0].ID + " of the instance."
+			credential.Obstacle = "The renewal waits for operation " + unfinished[0].ID + " to end."
 		case object.Credential.RenewingUntil.After(a.Clock.Now()):
 			credential.Obstacle = "A renewal is in progress."
 		}
@@ -151,7 +153,8 @@ func (a *API) renewals(ctx context.Context, id string) ([]operatorapi.Credential
 	return shown, nil
 }
 
-// notConnected returns the obstacle of a system to which the broker is not connected, with the variable to set.
+// notConnected returns the text for a system to which the broker is not connected. For known systems, it names the environment
+// variable to set.
 func notConnected(system string) string {
 	switch system {
 	case environment.SystemLifecycleManager:
@@ -163,7 +166,8 @@ func notConnected(system string) string {
 	}
 }
 
-// requestRenewal makes the renewals due, and records the request in the audit log, in one transaction.
+// requestRenewal makes the renewals of an instance's kubeconfigs due, and records the request in the audit log, in one
+// transaction.
 func (a *API) requestRenewal(ctx context.Context, id, reason string) error {
 	return a.DB.InTx(ctx, func(tx storage.Tx) error {
 		if err := a.Objects.RequestRenewal(ctx, tx, id, a.Clock.Now()); err != nil {

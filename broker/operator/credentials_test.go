@@ -113,7 +113,7 @@ func (b *bench) wantRenewals(cluster environment.OutsideObject, all []operatorap
 	}
 
 	waiting := read[operatorapi.CredentialRenewals](b, renew("busy", `{"dryRun": true}`, http.StatusAccepted))
-	if obstacle := waiting.Data[0].Obstacle; !strings.HasPrefix(obstacle, "The renewal waits for the operation ") {
+	if obstacle := waiting.Data[0].Obstacle; !strings.HasPrefix(obstacle, "The renewal waits for operation ") {
 		b.Errorf("an instance with an operation: %q", obstacle)
 	}
 

@@ -65,25 +65,25 @@ type Upgrader interface {
 
 // Options are the dependencies of the API.
 type Options struct {
-	// DB is the database of the stores. One transaction can write to several of them.
+	// DB is the database that all stores use, so one transaction can write to several stores.
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
 	Bindings   *bindings.Store
 	Leftovers  *leftovers.Store
-	// Objects records the objects of instances in other systems, including those that deletions have left there.
+	// Objects records the objects of instances in other systems, including objects that deletions have left there.
 	Objects *outsideobjects.Store
-	// Events stores the events of instances that are not operations, such as renewed credentials.
+	// Events stores instance events other than operations, such as renewals of credentials.
 	Events *instanceevents.Store
 	// EventLog stores the events of all instances, operations and orchestrations.
 	EventLog *eventlog.Store
 	// EventStreams serves the events as streams. PublicURL is the source attribute of the events.
 	EventStreams *events.Streams
 	PublicURL    string
-	// Webhooks stores the receivers of events. SendWebhook sends a message to one of them.
+	// Webhooks stores the receivers of events. SendWebhook sends a message to a receiver.
 	Webhooks    *webhooks.Store
 	SendWebhook func(ctx context.Context, message webhook.Message) error
-	// CheckWebhookURL rejects URLs to which SendWebhook never sends.
+	// CheckWebhookURL returns an error for a URL to which SendWebhook would refuse to send.
 	CheckWebhookURL func(url string) error
 	// Recorder writes accepted and rejected changes to the audit log. Entries reads the audit log.
 	Recorder *audit.Recorder
@@ -131,8 +131,8 @@ type Options struct {
 	Processes []process.Description
 	// Stages maps each operation kind to its stages, in order.
 	Stages map[string][]string
-	// Systems are the upstream systems. Their state is that of this replica, because each replica has separate
-	// circuit breakers.
+	// Systems are the upstream systems. The API shows their state on this replica only, because each replica has its own circuit
+	// breakers.
 	Systems []*upstream.System
 	// RangesLeftOpen reports whether Gardener chooses the ranges of pods and services; if so, the API does not show
 	// them. Nil means that Gardener never chooses them.
@@ -147,8 +147,7 @@ type Options struct {
 	Differences operatorserver.Differences
 	// Settings is the configuration of the service.
 	Settings []program.Setting
-	// Catalog is the catalog of this replica. The API also shows the error of changed files that could not be
-	// loaded.
+	// Catalog is this replica's catalog. If changed files could not be loaded, the API also shows the error.
 	Catalog *catalog.Catalog
 }
 
@@ -182,7 +181,8 @@ func New(options Options) *API {
 	return &API{Options: options, API: shared}
 }
 
-// Route returns the route of an endpoint of openapi.yaml, such as "GET /runtimes". It panics if there is no such endpoint.
+// Route returns the route for an endpoint in openapi.yaml, such as "GET /runtimes". It panics if openapi.yaml does not define the
+// endpoint.
 func (a *API) Route(endpoint string) operatorserver.Route {
 	method, path, _ := strings.Cut(endpoint, " ")
 
@@ -225,8 +225,8 @@ func (a *API) CatalogReport() operatorapi.Catalog {
 	return shown
 }
 
-// planOf returns the plan ID of an instance, or an empty string if the instance is gone or cannot be read. The forecast then
-// considers all plans.
+// planOf returns the plan ID of an instance, or an empty string if the instance is gone or cannot be read. For an empty plan ID,
+// the forecast considers all plans.
 func (o *Options) planOf(ctx context.Context, instanceID string) string {
 	found, err := o.Instances.Summaries(ctx, []string{instanceID})
 	if err != nil {

@@ -28,11 +28,11 @@ import (
 const (
 	textNoRuntime = "The instance has no reachable runtime: it is not ready, is suspended, or is being deleted."
 	// textNoKubeconfig is the same for all reasons, so that anonymous clients cannot find out which instances exist.
-	textNoKubeconfig = "There is no kubeconfig for this ID: no such instance exists, or it is not ready, is suspended, or is being deleted."
+	textNoKubeconfig = "There is no kubeconfig for this ID: the instance does not exist, is not ready, is suspended, or is being deleted."
 )
 
-// reachable returns the instance. It rejects instances without a runtime, and instances that are being
-// created, suspended, resumed or deleted. If it fails, it still returns the known fields of the instance, for the log.
+// reachable returns the instance. It rejects instances without a runtime, and instances that are being created, suspended,
+// resumed or deleted. If it fails, it still returns the known fields of the instance, so that the caller can log them.
 func (o *Options) reachable(ctx context.Context, instanceID string) (environment.Instance, error) {
 	instance, err := o.existing(ctx, instanceID)
 	if err != nil {

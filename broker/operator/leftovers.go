@@ -23,7 +23,7 @@ import (
 
 const (
 	textJustification = `The body is invalid. Send {"reason": "…"} as JSON.`
-	textSealed        = "The data of the deletion cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS. Add the key, then repeat the request."
+	textSealed        = "The deletion's data cannot be decrypted, because the key is not in APP_DATABASE_SECRET_KEYS. Add the key, then repeat the request."
 )
 
 // Cleaner cleans up leftovers. Errors come from the database or carry a failure.Kind.
@@ -82,7 +82,7 @@ func (a *API) listLeftovers(ctx context.Context, query operatorserver.Query, fil
 	return list, err
 }
 
-// leftover converts a leftover and its newest operation to their form in the API.
+// leftover converts a leftover and its newest operation to an operatorapi.Runtime.
 func (a *API) leftover(listed leftovers.Listed, objects []operatorapi.OutsideObject) operatorapi.Runtime {
 	shown := a.runtime(instances.Listed{Instance: listed.Leftover.Instance, Operation: listed.Operation})
 

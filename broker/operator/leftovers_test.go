@@ -174,7 +174,7 @@ func TestErasureWaitsForLeftovers(t *testing.T) {
 
 			return err
 		})
-		b.wantConflict("ga", "The account has leftovers of deletions: "+left.ID+
+		b.wantConflict("ga", "The account has leftovers from deletions: "+left.ID+
 			". Clean them up first, or confirm that nothing is left: ebctl instance list --leftovers.")
 		b.inTx(func(tx storage.Tx) error { return b.leftovers.Remove(b.Context(), tx, left.ID) })
 

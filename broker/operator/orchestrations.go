@@ -32,7 +32,7 @@ const (
 	retryPath = "/orchestrations/{orchestration_id}/retry"
 
 	textOrchestration      = `The body is invalid. Send {"targets": {"include": [{"target": "all"}]}} as JSON. See /openapi.yaml for all fields.`
-	textOrchestrationRetry = `The body is invalid. Send {"operationIDs": ["…"], "immediate": false} as JSON, or a form with the fields operation-id and immediate. All are optional.`
+	textOrchestrationRetry = `The body is invalid. Send {"operationIDs": ["…"], "immediate": false} as JSON, or a form with the fields operation-id and immediate. All fields are optional.`
 )
 
 // Orchestrator accepts orchestrations and changes to them. orchestration.Orders implements it. Errors come from the database or carry
@@ -71,7 +71,7 @@ func (a *API) orchestrate(r *http.Request, kind string) (httpserver.Response, er
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.AcceptedOrchestration{OrchestrationID: id}}, err
 }
 
-// logOrchestration logs a change with the user, or the error that prevented it.
+// logOrchestration logs a change to an orchestration and the user who made it. If err is not nil, it logs that the change failed.
 func (a *API) logOrchestration(ctx context.Context, id, action string, err error) {
 	line := a.Log.WithFields(logrus.Fields{
 		logging.User: cmp.Or(auth.FromContext(ctx).Name, operatorserver.Anonymous), "orchestration_id": id,
@@ -121,7 +121,7 @@ func (a *API) OrchestrationList(ctx context.Context, query operatorserver.Query)
 	return list, nil
 }
 
-// listOf splits a parameter at commas.
+// listOf splits a comma-separated query parameter and omits empty elements.
 func listOf(value string) []string {
 	return strings.FieldsFunc(value, func(char rune) bool { return char == ',' })
 }
@@ -140,7 +140,7 @@ func shownOrchestration(shown environment.Orchestration) operatorapi.Orchestrati
 	return response
 }
 
-// find returns the orchestration in the path.
+// find returns the orchestration that the request path names.
 func (a *API) find(r *http.Request) (environment.Orchestration, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
@@ -215,7 +215,7 @@ func (a *API) ListOrchestrationOperations(r *http.Request, query operatorserver.
 	return httpserver.OK(list), err
 }
 
-// TargetList returns a page of the targets of an orchestration.
+// TargetList returns a page of an orchestration's targets.
 func (a *API) TargetList(ctx context.Context, orchestrationID string, query operatorserver.Query) (operatorapi.OrchestrationOperationList, error) {
 	found, err := a.findOrchestration(ctx, orchestrationID)
 	if err != nil {
@@ -304,7 +304,7 @@ func (a *API) ResumeOrchestration(r *http.Request) (httpserver.Response, error) 
 	return changeOrchestration(r, a.ContinueOrchestration)
 }
 
-// changeOrchestration calls change with the ID of the orchestration in the path, and responds with this ID.
+// changeOrchestration calls change with the orchestration ID from the request path, and responds with this ID.
 func changeOrchestration(r *http.Request, change func(ctx context.Context, id string) error) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {
@@ -355,8 +355,8 @@ func (a *API) RetryOrchestration(r *http.Request) (httpserver.Response, error) {
 	return httpserver.Response{Status: http.StatusAccepted, Body: retried}, err
 }
 
-// RetryTargets retries the failed operations of an orchestration with the wanted IDs, or all failed operations if there are no
-// IDs. It logs the result.
+// RetryTargets retries the failed operations of an orchestration that wanted.OperationIDs lists, or all of them if the list is
+// empty. It logs the result.
 func (a *API) RetryTargets(ctx context.Context, id string, wanted operatorapi.OrchestrationRetry) (operatorapi.OrchestrationRetried, error) {
 	retried, err := a.Orchestrator.Retry(ctx, id, orchestration.Retry{OperationIDs: wanted.OperationIDs, Immediate: wanted.Immediate})
 	a.logOrchestration(ctx, id, "retry "+english.Plural(len(retried.Targets), "operation", "")+" of orchestration", err)
@@ -413,7 +413,7 @@ func (a *API) CancelOperation(r *http.Request) (httpserver.Response, error) {
 	return a.Intervene(r, operatorserver.DoneCancel, a.Cancel)
 }
 
-// Cancel cancels an operation. It rejects the operation that conducts an orchestration, because the targets would have no conductor.
+// Cancel cancels an operation. It rejects an operation that conducts an orchestration; see textConductor.
 func (a *API) Cancel(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error) {
 	record, err := a.Operations.Get(ctx, a.DB.Reader(), operationID)
 	if err == nil && record.Kind == environment.KindOrchestrate {

@@ -106,7 +106,7 @@ func (a *API) platforms() auth.Platforms {
 	return a.Platforms()
 }
 
-// checkPlatform rejects a platform that is not configured, or that could not reach the instance because of its regions or tenants.
+// checkPlatform rejects a platform that is not configured, or whose configured regions or tenants exclude the instance.
 func (a *API) checkPlatform(instance environment.Instance, name string) error {
 	platform, found := a.platforms().Find(name)
 
@@ -125,8 +125,8 @@ func (a *API) checkPlatform(instance environment.Instance, name string) error {
 	}
 }
 
-// changePlatforms changes the platforms of the instance in the path, and records the change in the audit log, in one transaction.
-// If nothing changes, it records nothing.
+// changePlatforms changes the platforms of the instance that the request path names, and records the change in the audit log, in
+// one transaction. If nothing changes, it records nothing.
 func (a *API) changePlatforms(r *http.Request, action string,
 	change func(instance environment.Instance, name string) (environment.Instance, error),
 ) (httpserver.Response, error) {

@@ -20,7 +20,7 @@ func (a *API) ListProcesses(*http.Request) (httpserver.Response, error) {
 	return httpserver.OK(list), nil
 }
 
-// processOf converts a process description to its form in the API.
+// processOf converts a process description to an operatorapi.Process.
 func processOf(described process.Description) operatorapi.Process {
 	shown := operatorapi.Process{Kind: described.Kind, Limit: described.Limit.String(), Steps: []operatorapi.ProcessStep{}}
 

@@ -25,8 +25,8 @@ func (a *API) UnprotectInstance(r *http.Request) (httpserver.Response, error) {
 	return a.setProtection(r, auditlog.ActionUnprotect, false)
 }
 
-// setProtection changes the deletion protection of the instance in the path. If the order or an update contained the parameter,
-// setProtection also changes its stored value, so that platforms read the current value. Each request is logged.
+// setProtection changes the deletion protection of the instance that the request path names. If the instance's stored parameters
+// contain deletionProtection, setProtection also updates them, so that platforms read the current value. Each request is logged.
 func (a *API) setProtection(r *http.Request, action string, protected bool) (httpserver.Response, error) {
 	id, wanted, err := readChange[operatorapi.Justification](r, textJustification)
 	if err == nil {
@@ -55,8 +55,8 @@ func (a *API) setProtection(r *http.Request, action string, protected bool) (htt
 	return httpserver.OK(operatorapi.InstanceProtection{InstanceID: changed.ID, DeletionProtection: changed.DeletionProtection}), nil
 }
 
-// withProtection returns the instance with the given deletion protection. If the stored parameters contain the parameter, they
-// are updated.
+// withProtection returns the instance with the given deletion protection. If the stored parameters contain deletionProtection,
+// they are updated too.
 func withProtection(instance environment.Instance, protected bool) (environment.Instance, error) {
 	update := environment.UnchangedUpdate(instance)
 	update.DeletionProtection = &protected
@@ -65,7 +65,7 @@ func withProtection(instance environment.Instance, protected bool) (environment.
 		DeletionProtection *bool `json:"deletionProtection"`
 	}
 
-	// Stored parameters are an object or empty. If they cannot be decoded, they do not contain the parameter.
+	// Stored parameters are an object or empty. If they cannot be decoded, they do not contain deletionProtection.
 	if json.Unmarshal(instance.Request.Parameters, &sent) == nil && sent.DeletionProtection != nil {
 		encoded, err := json.Marshal(map[string]bool{"deletionProtection": protected})
 		if err != nil {

@@ -83,7 +83,7 @@ func runtimeFilter(query operatorserver.Query) (instances.Filter, error) {
 func sortOf(query operatorserver.Query) (instances.Sort, error) {
 	wanted := instances.Sort(cmp.Or(query.Get("sort"), string(instances.Newest)))
 	if sorts := instances.Sorts(); !slices.Contains(sorts, wanted) {
-		return wanted, operatorserver.Invalid(fmt.Sprintf("The sort %q is unknown. Use one of: %s.", wanted, joined(sorts)))
+		return wanted, operatorserver.Invalid(fmt.Sprintf("The sort order %q is unknown. Use one of: %s.", wanted, joined(sorts)))
 	}
 
 	return wanted, nil
@@ -99,8 +99,8 @@ func joined(sorts []instances.Sort) string {
 	return strings.Join(names, ", ")
 }
 
-// addState restricts the filter to the state in the query, if there is one. It keeps an existing restriction to suspended
-// instances.
+// addState restricts the filter to runtimes in the state that the query names, if any. If the filter already selects only
+// suspended instances, it continues to do so.
 func addState(query operatorserver.Query, filter instances.Filter) (instances.Filter, error) {
 	state := query.Get("state")
 	if state == "" {
@@ -119,7 +119,8 @@ func addState(query operatorserver.Query, filter instances.Filter) (instances.Fi
 	return filter, err
 }
 
-// addColumns adds the parameters of columnFilters to the filter, except versions. The error describes the first invalid value.
+// addColumns adds the conditions for the columnFilters parameters to the filter, except for the two version parameters. The error
+// describes the first invalid value.
 func addColumns(query operatorserver.Query, filter *instances.Filter) error {
 	filter.Provider, filter.RuntimeID = query.Get("provider"), query.Get("runtime")
 	filter.SubscriptionAccountID, filter.MaintenanceVersion = query.Get("subscription_account"), query.Get("maintenance_version")

@@ -20,8 +20,8 @@ const (
 // versionFilter selects instances by their versions. An empty version matches all instances.
 type versionFilter struct{ kubernetes, kyma string }
 
-// versionsOf returns the version filter of the query. It rejects a query for a total or a numbered page, because all requests
-// would have to be decrypted.
+// versionsOf returns the version filter of the query. It rejects a query for a total or a numbered page, because counting would
+// require decrypting the requests of all instances.
 func versionsOf(query operatorserver.Query) (versionFilter, error) {
 	wanted := versionFilter{query.Get(kubernetesFilter), query.Get(kymaFilter)}
 
@@ -76,7 +76,8 @@ func (a *API) listByVersion(ctx context.Context, page operatorserver.Page, filte
 	return listUntil(list, filter, true), nil
 }
 
-// listUntil sets the count of a list and, if there are more instances, the cursor at which the filter continues.
+// listUntil sets the count of a list. If more is true, it also sets the cursor for the next page, which starts where filter has
+// stopped.
 func listUntil(list operatorapi.RuntimeList, filter instances.Filter, more bool) operatorapi.RuntimeList {
 	if list.Count = len(list.Data); more {
 		list.Cursor = filter.Cursor().String()

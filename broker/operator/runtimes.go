@@ -74,8 +74,8 @@ func inState(filter instances.Filter, state operatorapi.RuntimeState) (instances
 	filter.Suspended = state == operatorapi.RuntimeStateSuspended // redundant, but this condition can use an index
 
 	if state == operatorapi.RuntimeStateDeprovisioning {
-		// Drop the final states. A successful deletion has removed its instance, so the query would read every past
-		// deletion for nothing.
+		// Drop the final states. A successful deletion has removed its instance, so a query with these states would read every
+		// past deletion without a result.
 		filter.States = slices.DeleteFunc(slices.Clone(rule.States), process.State.Terminal)
 	}
 
@@ -157,7 +157,7 @@ func listedAs(shown operatorapi.Runtime) environment.Instance {
 	}
 }
 
-// addLabels reads the labels of the runtimes and sets them.
+// addLabels reads the runtimes' labels from the database and sets their Labels fields.
 func (a *API) addLabels(ctx context.Context, shown []operatorapi.Runtime) error {
 	ids := make([]string, 0, len(shown))
 	for _, runtime := range shown {
@@ -249,8 +249,8 @@ func (a *API) details(ctx context.Context, instance environment.Instance) (opera
 	return shown, nil
 }
 
-// runtime converts an instance and its newest operation to their form in the API. ModifiedAt is the time at which either of them
-// last changed.
+// runtime converts an instance and its newest operation to an operatorapi.Runtime. ModifiedAt is the time at which the instance
+// or the operation last changed.
 func (a *API) runtime(listed instances.Listed) operatorapi.Runtime {
 	instance, newest := listed.Instance, listed.Operation
 
@@ -308,7 +308,8 @@ func labelUnlessSame(id string) string {
 	return tenancy.Label(id)
 }
 
-// instance returns the instance in the path and its decrypted request. If it fails, the result contains only the ID, for the log.
+// instance returns the instance that the request path names, and its decrypted request. If it fails, the result contains only the
+// ID, for the log.
 func (a *API) instance(r *http.Request) (environment.Instance, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {
@@ -366,8 +367,8 @@ func (a *API) ExpireInstance(r *http.Request) (httpserver.Response, error) {
 	return response, nil
 }
 
-// StateCounts returns the number of instances in each state. Indexes make every state except succeeded cheap to count, so the
-// number of succeeded runtimes is derived from the total.
+// StateCounts returns the number of instances in each state. Indexes make every state except succeeded cheap to count. The number
+// of instances in state succeeded is therefore the total minus all other counts.
 func (a *API) StateCounts(ctx context.Context) (map[operatorapi.RuntimeState]int, error) {
 	total, err := a.Instances.Count(ctx, instances.Filter{})
 	if err != nil {

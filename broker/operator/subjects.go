@@ -17,8 +17,9 @@ import (
 // stages.
 const textRetryCleanup = "A cleanup cannot be retried. Start another one: ebctl leftover cleanup."
 
-// textConductor rejects interventions in the conductor of an orchestration, because its targets would have no conductor.
-const textConductor = "The operation conducts an orchestration. Cancel or retry the orchestration under /orchestrations."
+// textConductor rejects interventions in an operation that conducts an orchestration. If it were canceled, nothing would start
+// the remaining upgrades of the orchestration.
+const textConductor = "The operation conducts an orchestration. Cancel or retry the orchestration instead, with the endpoints under /orchestrations."
 
 // subjects implements operatorserver.Subjects: the subject of the broker's operations is an instance, one of its bindings, or a
 // leftover. Operations on orchestrations have no instance.
@@ -60,9 +61,9 @@ func (s subjects) Describe(ctx context.Context, ids []string) (map[string]operat
 	return described, nil
 }
 
-// Lock locks the instance of an operation, or of the binding that the operation belongs to. For an operation on an instance, it also
-// sets the time of the instance's last change. It returns false if the instance does not exist, and an error for cleanups and
-// orchestrations.
+// Lock locks the instance of an operation. If the operation concerns a binding, Lock locks the binding's instance; otherwise, it
+// also sets the time of the instance's last change. It returns false if the instance does not exist, and an error for cleanups
+// and orchestrations.
 func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record, now time.Time) (bool, error) {
 	if record.Kind == environment.KindCleanup {
 		return false, operatorserver.Conflict(textRetryCleanup)
@@ -79,8 +80,8 @@ func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record
 	return s.instances.Touch(ctx, tx, record.InstanceID, now)
 }
 
-// Select adds the binding_id and leftover_id parameters to the filter. Operations on bindings and leftovers are stored under a
-// key in place of the instance ID.
+// Select adds the binding_id and leftover_id parameters to the filter. For operations on bindings and leftovers, the stored
+// instance ID is a key that combines the instance ID with the binding or leftover ID.
 func (subjects) Select(query url.Values, filter *operations.Filter) error {
 	bindingID, leftoverID := query.Get("binding_id"), query.Get("leftover_id")
 

@@ -12,7 +12,8 @@ import (
 
 const textUpgradeTime = `The body is invalid. Send {"time": "2030-01-02T22:00:00Z"} as JSON.`
 
-// ChooseUpgradeTime sets the time of an upgrade with a deadline on behalf of the owner of an instance.
+// ChooseUpgradeTime sets, on behalf of an instance's owner, when the instance's pending upgrade starts. Only upgrades with a
+// deadline permit this.
 func (a *API) ChooseUpgradeTime(r *http.Request) (httpserver.Response, error) {
 	id, wanted, err := readChange[operatorapi.UpgradeTime](r, textUpgradeTime)
 	if err == nil && wanted.Time.IsZero() {

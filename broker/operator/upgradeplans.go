@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	textUndo  = `The body is invalid. Send {"dryRun": true} as JSON, or nothing.`
-	textApply = `The body is invalid. Send {"strict": true} as JSON, or nothing.`
+	textUndo  = `The body is invalid. Send {"dryRun": true} as JSON, or an empty body.`
+	textApply = `The body is invalid. Send {"strict": true} as JSON, or an empty body.`
 	// maxChanged is the maximum number of changed instances in a response. The orchestration's list of targets contains all of them.
 	maxChanged = 100
 )
@@ -60,10 +60,11 @@ func (a *API) ApplyOrchestration(r *http.Request) (httpserver.Response, error) {
 	return httpserver.Response{Status: http.StatusAccepted, Body: applied}, err
 }
 
-// ApplyPlan starts a planned orchestration. If strict is true, nothing starts if an instance has changed since the plan was made.
+// ApplyPlan starts a planned orchestration. Instances that have changed since the plan was made are left out. If strict is true
+// and there are such instances, nothing starts and the result is an error.
 func (a *API) ApplyPlan(ctx context.Context, id string, strict bool) (operatorapi.AppliedPlan, error) {
 	changed, err := a.Orchestrator.Apply(ctx, id, strict)
-	a.logOrchestration(ctx, id, "apply plan without "+english.Plural(len(changed), "changed instance", ""), err)
+	a.logOrchestration(ctx, id, "apply the plan and leave out "+english.Plural(len(changed), "changed instance", ""), err)
 
 	if err != nil {
 		return operatorapi.AppliedPlan{}, err
@@ -77,7 +78,7 @@ func (a *API) ApplyPlan(ctx context.Context, id string, strict bool) (operatorap
 	return applied, nil
 }
 
-// UndoOrchestration starts an orchestration that rolls back the upgrades of another one, or plans it in a dry run.
+// UndoOrchestration starts an orchestration that rolls back the upgrades of another one. For a dry run, it only stores a plan.
 func (a *API) UndoOrchestration(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {

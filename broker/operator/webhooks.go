@@ -72,7 +72,7 @@ func (a *API) GetWebhook(r *http.Request) (httpserver.Response, error) {
 	return a.showWebhook(r.Context(), found)
 }
 
-// CreateWebhook adds a webhook. The response contains its secret, which no other response repeats.
+// CreateWebhook adds a webhook. Only the response to this request contains the secret.
 func (a *API) CreateWebhook(r *http.Request) (httpserver.Response, error) {
 	var order operatorapi.WebhookOrder
 	if err := operatorserver.ReadStrictly(r.Body, &order, textWebhook); err != nil {
@@ -190,7 +190,8 @@ func (a *API) EnableWebhook(r *http.Request) (httpserver.Response, error) {
 	return a.showWebhook(r.Context(), found)
 }
 
-// TestWebhook sends a test message. If the receiver does not accept it, the response is 200 with the error.
+// TestWebhook sends a test message. If the receiver does not accept the message, the response is still 200, and contains the
+// error.
 func (a *API) TestWebhook(r *http.Request) (httpserver.Response, error) {
 	found, err := a.findWebhook(r)
 	if err != nil {
@@ -266,7 +267,7 @@ func (a *API) ListWebhookDeliveries(r *http.Request, query operatorserver.Query)
 	return httpserver.OK(list), nil
 }
 
-// ReplayWebhook makes dead letters or pending events due now.
+// ReplayWebhook makes a webhook's dead letters or pending events due immediately.
 func (a *API) ReplayWebhook(r *http.Request) (httpserver.Response, error) {
 	var order operatorapi.WebhookReplay
 	if err := operatorserver.ReadStrictly(r.Body, &order, textReplay); err != nil {
@@ -293,7 +294,7 @@ func (a *API) ReplayWebhook(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(operatorapi.WebhookReplayed{Replayed: replayed}), err
 }
 
-// findWebhook returns the webhook in the path.
+// findWebhook returns the webhook that the request path names.
 func (a *API) findWebhook(r *http.Request) (webhooks.Webhook, error) {
 	id, err := operatorserver.Segment(r, "webhook_id")
 	if err != nil {
@@ -308,8 +309,8 @@ func (a *API) findWebhook(r *http.Request) (webhooks.Webhook, error) {
 	return found, err
 }
 
-// changeWebhook changes the webhook in the path, and records the change in the audit log, in one transaction. It returns the webhook
-// before the change.
+// changeWebhook changes the webhook that the request path names, and records the change in the audit log, in one transaction. It
+// returns the webhook before the change.
 func (a *API) changeWebhook(r *http.Request, after auditlog.Fields, change func(tx storage.Tx, found webhooks.Webhook) error) (webhooks.Webhook, error) {
 	id, err := operatorserver.Segment(r, "webhook_id")
 	if err != nil {

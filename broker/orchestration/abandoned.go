@@ -17,7 +17,7 @@ const (
 	// abandonedEvery is the time between two searches for orchestrations without a conductor.
 	abandonedEvery = time.Minute
 
-	textAbandoned = "The conductor has failed, and no more upgrades start. Retry the orchestration to continue it"
+	textAbandoned = "The operation that starts the upgrades has failed, so no more upgrades start. Retry the orchestration to continue it"
 	textCanceled  = "the orchestration was canceled"
 )
 
@@ -43,8 +43,8 @@ func (c Conductor) EndAbandoned(ctx context.Context) (ended []string, err error)
 	return ended, errors.Join(problems...)
 }
 
-// endAbandoned ends the orchestration unless it has a conductor. It checks this again after it has locked the orchestration,
-// because a retry adds a conductor under the same lock.
+// endAbandoned ends the orchestration unless it has a conductor. It checks again after it has locked the orchestration, because a
+// retry may have added a conductor in the meantime.
 func (c Conductor) endAbandoned(ctx context.Context, id string) (abandoned bool, err error) {
 	if conducted, err := c.Orchestrations.HasConductor(ctx, c.DB.Reader(), id); err != nil || conducted {
 		return false, err

@@ -32,15 +32,15 @@ const (
 // Conductor conducts orchestrations. It implements orchestrating.Orchestrations. It is stateless and safe for concurrent use. All
 // fields are required.
 type Conductor struct {
-	// DB is the database of the stores.
+	// DB is the database that the stores use.
 	DB             *storage.DB
 	Orchestrations *orchestrations.Store
 	Planner        Planner
 	Clock          clock.PassiveClock
 }
 
-// conduct runs work in a transaction that has locked the orchestration. It fails if by, the operation of the conductor, has lost
-// its lease.
+// conduct calls work in a transaction that holds the orchestration's lock. by is the operation that conducts the orchestration.
+// If it has lost its lease, conduct returns an error without calling work.
 func (c Conductor) conduct(ctx context.Context, by process.Record, work func(tx storage.Tx, orchestration environment.Orchestration) error) error {
 	return explain(c.DB.InTx(ctx, func(tx storage.Tx) error {
 		orchestration, err := c.Orchestrations.Conduct(ctx, tx, by)
@@ -130,7 +130,8 @@ func (c Conductor) progress(ctx context.Context, tx storage.Tx, orchestration en
 	return progress, c.Orchestrations.SetState(ctx, tx, orchestration.ID, orchestration.State, progress.Text, c.Clock.Now())
 }
 
-// next returns the latest time at which the conductor must run again, or zero if the end of an upgrade makes it due.
+// next returns the latest time at which the conductor must run again, or zero if the conductor can wait until a running upgrade
+// ends, which makes it due.
 func (c Conductor) next(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, more bool) (time.Time, error) {
 	running, err := c.Orchestrations.Running(ctx, tx, orchestration.ID)
 	if err != nil {
@@ -151,8 +152,8 @@ func (c Conductor) next(ctx context.Context, tx storage.Tx, orchestration enviro
 		return due, nil
 	}
 
-	// All targets of this wave have ended without an upgrade, so no end of an upgrade makes the conductor due, and the next wave
-	// must begin.
+	// All targets of this wave have ended and no upgrade is running, so nothing else would make the conductor due. Run it now, to
+	// begin the next wave.
 	if due.IsZero() && len(running) == 0 && orchestration.SoakUntil.IsZero() {
 		return c.Clock.Now(), nil
 	}
@@ -218,7 +219,8 @@ func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration
 		order.NotAfter = deadline
 	}
 
-	// A retry does not repeat the check, because the failed upgrade may already have changed the version.
+	// Only the first upgrade of a target must match the planned versions. A retry need not, because the failed upgrade may
+	// already have changed the version.
 	if !orchestration.AppliedAt.IsZero() && target.FormerID == "" {
 		order.Planned = &upgrade.Versions{From: target.FromVersion, To: target.ToVersion}
 	}
@@ -257,7 +259,7 @@ func isUnreadable(err error) bool {
 	return errors.Is(err, instances.ErrUnreadable) || errors.Is(err, operations.ErrSealed)
 }
 
-// version returns the version that the parameters order, or an empty string for the default version.
+// version returns the requested Kyma or Kubernetes version, or an empty string for the default version.
 func version(kind string, parameters fleet.Parameters) string {
 	switch {
 	case kind == environment.KindUpgradeKyma && parameters.Kyma != nil:
@@ -269,7 +271,7 @@ func version(kind string, parameters fleet.Parameters) string {
 	}
 }
 
-// End implements orchestrating.Orchestrations.
+// End implements orchestrating.Orchestrations: the returned effect ends the orchestration.
 func (c Conductor) End(by process.Record) process.Effect {
 	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
 		orchestration, err := c.Orchestrations.Conduct(ctx, tx, by)
@@ -283,7 +285,7 @@ func (c Conductor) End(by process.Record) process.Effect {
 		}
 
 		if unfinished(stats) > 0 {
-			return failure.New(failure.Transient, "targets have become pending again")
+			return failure.New(failure.Transient, "the orchestration cannot end yet: targets have become pending again")
 		}
 
 		state := environment.OrchestrationSucceeded
@@ -299,7 +301,7 @@ func (c Conductor) End(by process.Record) process.Effect {
 	})
 }
 
-// room counts how many more upgrades can start.
+// room counts the running upgrades of an orchestration and compares them with the limits.
 type room struct {
 	limits               fleet.Parallel
 	total                int
@@ -325,7 +327,7 @@ func (r *room) full() (providers, regions []string) {
 	return reached(r.byProvider, r.limits.WorkersPerProvider), reached(r.byRegion, r.limits.WorkersPerRegion)
 }
 
-// reached returns the names whose counts have reached the limit. 0 means no limit.
+// reached returns the names whose counts have reached the limit. If the limit is 0, there is no limit, and it returns nil.
 func reached(counts map[string]int, limit int) []string {
 	var names []string
 
@@ -345,7 +347,7 @@ func (r *room) fits(target environment.Target) bool {
 		(r.limits.WorkersPerRegion == 0 || r.byRegion[target.Region] < r.limits.WorkersPerRegion)
 }
 
-// add counts the target if it is in progress.
+// add counts the target as a running upgrade if the target is in progress.
 func (r *room) add(target environment.Target) {
 	if target.State == environment.TargetInProgress {
 		r.total++

@@ -172,7 +172,7 @@ func TestPlan(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{
 			"ready": "pending: ", "updated": "pending: ",
 			"without Kyma":      "left out: The instance was created without Kyma. Only new instances of plan preview have Kyma.",
-			"changed in SQL":    "left out: The instance cannot be read. Its row was changed outside of the broker, or its key is missing.",
+			"changed in SQL":    "left out: The instance cannot be read. Its database record was changed outside the broker, or its encryption key is missing.",
 			"no Kyma":           "left out: Plan aws does not install Kyma.",
 			"own":               "left out: The cluster belongs to the tenant, who also upgrades it.",
 			"creating":          "left out: The runtime is not complete.",
@@ -276,7 +276,7 @@ func TestChangedSincePlanned(t *testing.T) {
 
 		for id, want := range map[string]string{
 			"ready":     "in progress: Operation created",
-			"changed":   "left out: The instance cannot be read. Its row was changed outside of the broker, or its key is missing.",
+			"changed":   "left out: The instance cannot be read. Its database record was changed outside the broker, or its encryption key is missing.",
 			"gone":      "canceled: The instance no longer exists.",
 			"suspended": "canceled: The instance is suspended and has no runtime to upgrade. Resume the instance first.",
 		} {

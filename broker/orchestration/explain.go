@@ -25,7 +25,7 @@ func Explain(orchestration environment.Orchestration, waves map[int]map[string]i
 	case environment.OrchestrationExpired:
 		return []string{"The plan was not applied in time. Make a new one with 'ebctl upgrade plan'."}
 	case environment.OrchestrationPending:
-		return []string{"The instances are being selected. If this does not end within a minute, look at the operation of kind orchestrate in 'ebctl operation list'."}
+		return []string{"The instances are being selected. If this takes longer than a minute, look for the operation of kind orchestrate in 'ebctl operation list'."}
 	case environment.OrchestrationPaused:
 		return []string{
 			orchestration.Description + ". No upgrades start; those in progress run to completion.",
@@ -70,11 +70,11 @@ func explainRun(orchestration environment.Orchestration, waves map[int]map[strin
 
 	switch {
 	case strategy.ScheduleTime.After(now):
-		return []string{fmt.Sprintf("Nothing starts before %s, as ordered.", strategy.ScheduleTime.UTC().Format(time.RFC3339))}
+		return []string{fmt.Sprintf("Nothing starts before %s, the requested start time.", strategy.ScheduleTime.UTC().Format(time.RFC3339))}
 	case !orchestration.SoakUntil.IsZero():
 		return []string{fmt.Sprintf("Wave %d has ended. The next one begins at %s.", orchestration.Wave, orchestration.SoakUntil.UTC().Format(time.RFC3339))}
 	case running == 0 && waiting > 0:
-		return []string{fmt.Sprintf("No upgrade is in progress. Instances that wait for another operation, a maintenance window or the start: %d. "+
+		return []string{fmt.Sprintf("No upgrade is in progress. Instances that wait for another operation, a maintenance window or the start of their upgrade: %d. "+
 			"'ebctl orchestration targets %s --state pending' shows why.", waiting, orchestration.ID)}
 	case waiting > 0:
 		return []string{fmt.Sprintf("%s in progress, and %s waiting. At most %s.",

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// Forecast is the progress of an orchestration and of its waves, with its predicted end.
+// Forecast contains the progress of an orchestration and of its waves, and the predicted end of the orchestration.
 type Forecast struct {
 	process.Forecast
 
@@ -158,8 +158,8 @@ func (w work) percent() int {
 	return (100*(w.all-w.left()) + 50*w.running) / w.all //nolint:mnd // percent
 }
 
-// takes returns how long the unfinished targets take: at least one upgrade if a target is pending, and otherwise the rest of the
-// running ones.
+// takes returns how long the unfinished targets take if each upgrade takes the given time. If a target is pending, the result is
+// at least the time of one upgrade.
 func (w work) takes(each time.Duration, workers int) time.Duration {
 	upgrades := float64(w.pending) + float64(w.running)/2 //nolint:mnd // half
 	parallel := float64(min(workers, w.left()))

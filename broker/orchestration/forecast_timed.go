@@ -21,15 +21,15 @@ func (t times) Len() int           { return len(t) }
 func (t times) Less(i, j int) bool { return t[i].Before(t[j]) }
 func (t times) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
 
-// Push implements heap.Interface. It is never called, because simulations only replace times.
+// Push implements heap.Interface. It is never called, because the simulation only replaces elements of the heap.
 func (t *times) Push(any) {}
 
 // Pop implements heap.Interface. Like Push, it is never called.
 func (t *times) Pop() any { return nil }
 
-// endOfStarts returns when the orchestration ends if each upgrade takes the given time. An upgrade starts as soon as its wave has begun,
-// its maintenance window or the owner's time has come, and a worker is free. Upgrades that cannot start before the deadline do not count.
-// The result is zero if the end is too far away.
+// endOfStarts returns when the orchestration ends if each upgrade takes the given time. An upgrade starts as soon as its wave has
+// begun, its maintenance window or the owner's time has come, and a worker is free. Upgrades that cannot start before the
+// deadline do not count. The result is zero if the simulation reaches maxOccurrences, or if a window has no further occurrence.
 func endOfStarts(orchestration environment.Orchestration, starts []orchestrations.Start, each time.Duration, now time.Time) time.Time {
 	strategy, begin := orchestration.Parameters.Strategy, now
 	if soaked := orchestration.SoakUntil; soaked.After(begin) {
@@ -100,7 +100,7 @@ func (q queue) next() time.Time {
 	return at
 }
 
-// start occupies workers until the given time.
+// start removes one upgrade from the queue and lets it occupy a worker of each limit until the given time.
 func (q *queue) start(until time.Time) {
 	q.Count--
 
@@ -143,7 +143,8 @@ func queues(limits fleet.Parallel, starts []orchestrations.Start, begin time.Tim
 	return waiting
 }
 
-// endOfWave simulates the workers and returns when the last upgrade of the wave ends. It returns false if the end is too far away.
+// endOfWave simulates the workers and returns when the last upgrade of the wave ends. It returns false if the simulation reaches
+// maxOccurrences, or if a window has no further occurrence.
 func endOfWave(strategy fleet.Strategy, targets []orchestrations.Start, each time.Duration, begin time.Time) (time.Time, bool) {
 	waiting, end := queues(*strategy.Parallel, targets, begin), begin
 
@@ -179,8 +180,8 @@ func endOfWave(strategy fleet.Strategy, targets []orchestrations.Start, each tim
 	}
 }
 
-// earliest returns the queue whose next upgrade can start first, or nil. If several can start at the same time, it returns the
-// one that has waited longest.
+// earliest returns the queue whose next upgrade can start first, or nil if no upgrades are left. Of several queues that can start
+// at the same time, it returns the one that has waited longest.
 func earliest(waiting []queue) *queue {
 	var (
 		first *queue

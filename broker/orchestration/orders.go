@@ -25,7 +25,7 @@ import (
 // Orders accepts orchestrations, and changes to them. It is stateless and safe for concurrent use. All fields are required.
 // Errors come from the database or carry a failure.Kind.
 type Orders struct {
-	// DB is the database of the stores.
+	// DB is the database that the stores use.
 	DB             *storage.DB
 	Orchestrations *orchestrations.Store
 	Operations     *operations.Store
@@ -102,7 +102,7 @@ func known(err error) error {
 	return err
 }
 
-// conduct accepts a new conductor for the orchestration.
+// conduct accepts a new operation that conducts the orchestration.
 func (o Orders) conduct(ctx context.Context, tx storage.Tx, id, why string) error {
 	conductor, err := environment.NewConductor(id, o.Clock.Now())
 	if err != nil {

@@ -44,7 +44,7 @@ func (t OwnerTimes) Choose(ctx context.Context, tx storage.Tx, instanceID string
 	}
 
 	if len(chosen) == 0 {
-		return failure.New(failure.Conflict, "No upgrade with a deadline is waiting for the instance, so there is no time to choose.")
+		return failure.New(failure.Conflict, "The instance has no pending upgrade with a deadline. Only such an upgrade lets its owner choose a time.")
 	}
 
 	for _, orchestration := range chosen {
@@ -70,7 +70,7 @@ func checkTime(orchestration environment.Orchestration, at, now time.Time) error
 	case !at.Before(strategy.Deadline):
 		return failure.New(failure.Invalid, "The time of the upgrade must be before its deadline, %s.", strategy.Deadline.UTC().Format(time.RFC3339))
 	case at.Before(strategy.ScheduleTime):
-		return failure.New(failure.Invalid, "The upgrade starts at %s at the earliest.", strategy.ScheduleTime.UTC().Format(time.RFC3339))
+		return failure.New(failure.Invalid, "The upgrade cannot start before %s.", strategy.ScheduleTime.UTC().Format(time.RFC3339))
 	default:
 		return nil
 	}

@@ -88,9 +88,9 @@ func TestOwnerTimesAreRefused(t *testing.T) {
 		}{
 			{"the past", "waits", -time.Second, failure.Invalid, "in the past"},
 			{"the deadline", "waits", 5 * time.Hour, failure.Invalid, "must be before its deadline, 2030-01-02T08:04:05Z"},
-			{"before the start", "waits", time.Minute, failure.Invalid, "starts at 2030-01-02T04:04:05Z at the earliest"},
-			{"no deadline", "no deadline", 2 * time.Hour, failure.Conflict, "No upgrade with a deadline"},
-			{"no upgrade", "x", 2 * time.Hour, failure.Conflict, "No upgrade with a deadline"},
+			{"before the start", "waits", time.Minute, failure.Invalid, "cannot start before 2030-01-02T04:04:05Z"},
+			{"no deadline", "no deadline", 2 * time.Hour, failure.Conflict, "no pending upgrade with a deadline"},
+			{"no upgrade", "x", 2 * time.Hour, failure.Conflict, "no pending upgrade with a deadline"},
 		} {
 			err := f.ChooseTime(t.Context(), c.instance, began.Add(c.at))
 			if !failure.Is(err, c.kind) || !strings.Contains(failure.Of(err).Text, c.text) {

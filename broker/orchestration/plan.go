@@ -14,11 +14,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
-// planLimit is the time limit for storing the targets, which is one transaction. It is longer than that of other transactions, because
-// a fleet can be large, and the transaction locks only rows of the orchestration.
+// planLimit is the time limit for the transaction that stores all targets. It is longer than the limit for other transactions,
+// because a fleet can be large. A long transaction delays nothing else, because it locks only rows of the orchestration.
 const planLimit = 2 * time.Minute
 
-// Plan implements orchestrating.Orchestrations. Each upgrade checks again at its start whether the instance can be upgraded.
+// Plan implements orchestrating.Orchestrations: it selects the targets and stores them. The check whether an instance can be
+// upgraded is repeated when its upgrade starts.
 func (c Conductor) Plan(ctx context.Context, by process.Record) error {
 	id, _ := environment.OrchestrationOf(by.InstanceID)
 

@@ -22,14 +22,15 @@ const (
 	planPage = 1000
 
 	textGone       = "The instance no longer exists."
-	textUnreadable = "The instance cannot be read. Its row was changed outside of the broker, or its key is missing."
-	textNoWindow   = "No maintenance window is known: neither the catalog's policy nor the plan has one, and the Shoot's has not been read."
+	textUnreadable = "The instance cannot be read. Its database record was changed outside the broker, or its encryption key is missing."
+	textNoWindow   = "No maintenance window is known: neither the catalog's policy nor the plan has one, and the Shoot's window has not been read."
 )
 
 // Planner selects the targets of orchestrations. It writes nothing. It is stateless and safe for concurrent use. All fields are required.
 type Planner struct {
 	Upgrader upgrade.Upgrader
-	// StateOf returns the state of a runtime from its newest operation. fleet.Target.State selects runtimes by this state.
+	// StateOf derives the state of a runtime from the runtime's newest operation. fleet.Target.State selects runtimes by this
+	// state.
 	StateOf func(newest process.Record) string
 	// ShootWindows returns the stored maintenance windows of Shoots by instance. It omits unknown windows.
 	ShootWindows func(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string]fleet.WindowTimes, error)
@@ -37,7 +38,7 @@ type Planner struct {
 	Upgraded func(ctx context.Context, tx storage.Tx, orchestrationID string) ([]environment.Target, error)
 }
 
-// targets returns the selected instances with their waves.
+// targets returns a target for each selected instance, with its wave.
 func (p Planner) targets(ctx context.Context, orchestration environment.Orchestration) ([]environment.Target, error) {
 	targets, err := p.all(ctx, orchestration)
 	if err != nil {
@@ -87,7 +88,7 @@ func (p Planner) assignWaves(ctx context.Context, orchestration environment.Orch
 	return nil
 }
 
-// all returns a target for each selected instance, without its wave.
+// all returns a target for each selected instance, without setting the waves.
 func (p Planner) all(ctx context.Context, orchestration environment.Orchestration) ([]environment.Target, error) {
 	var (
 		targets  []environment.Target
@@ -174,8 +175,8 @@ func (p Planner) selected(ctx context.Context, orchestration environment.Orchest
 	return targets, p.addVersionsOf(ctx, orchestration, undone, targets, pending)
 }
 
-// addVersionsOf adds the versions to the pending targets with the given IDs, or leaves them out if they cannot be upgraded or
-// rolled back.
+// addVersionsOf sets the versions before and after the upgrade or rollback on each pending target; pending lists their instance
+// IDs. It leaves out targets that cannot be upgraded or rolled back.
 func (p Planner) addVersionsOf(ctx context.Context, orchestration environment.Orchestration, undone map[string]environment.Target,
 	targets []environment.Target, pending []string,
 ) error {
@@ -235,7 +236,8 @@ func occurrence(window fleet.Window, now time.Time) (notBefore, notAfter time.Ti
 	return begin, end
 }
 
-// addReadable reports whether the instance of the target can be read. If not, it leaves the target out.
+// addReadable reports whether complete contains the target's instance. If not, the instance was deleted or cannot be decrypted,
+// and addReadable leaves the target out.
 func addReadable(target *environment.Target, complete map[string]environment.Instance, unreadable map[string]error) bool {
 	_, found := complete[target.InstanceID]
 
@@ -249,7 +251,8 @@ func addReadable(target *environment.Target, complete map[string]environment.Ins
 	return target.State == environment.TargetPending
 }
 
-// addVersions adds the versions to the target, or leaves the target out if the upgrade would be rejected.
+// addVersions sets the versions before and after the upgrade on the target, or leaves the target out if the upgrade would be
+// rejected.
 func (p Planner) addVersions(target *environment.Target, orchestration environment.Orchestration, instance environment.Instance) {
 	versions, err := p.Upgrader.Preview(instance, upgrade.Order{Kind: orchestration.Kind, Version: version(orchestration.Kind, orchestration.Parameters)})
 	if err != nil {
@@ -262,7 +265,7 @@ func (p Planner) addVersions(target *environment.Target, orchestration environme
 }
 
 // candidates returns the fields of each instance by which fleet.Targets can select it. It reads labels and decrypts versions only
-// if targets selects by them.
+// if the targets parameter selects by them.
 func (p Planner) candidates(ctx context.Context, targets fleet.Targets, page []instances.Listed) (_ []fleet.Candidate, err error) {
 	var (
 		labels   map[string]map[string]string

@@ -73,11 +73,11 @@ func describeTargets(targets []environment.Target) string {
 // Changed is a target that has changed since the plan was made.
 type Changed struct{ InstanceID, Why string }
 
-// Apply starts a plan. It leaves out the targets that have changed since the plan was made, and returns them. If strict is set and a
-// target has changed, Apply starts nothing. If a target changes later, the start of its upgrade notices this.
+// Apply starts a plan. It leaves out the targets that have changed since the plan was made, and returns them. If strict is set
+// and a target has changed, Apply starts nothing. A target that changes after Apply is detected when its upgrade starts.
 //
-// The error is of kind NotFound if there is no such plan, and Conflict if the plan was applied or canceled, if it or its deadline has
-// expired, or if targets have changed and strict is set.
+// The error is of kind NotFound if there is no such plan, and Conflict if the plan was applied or canceled, if the plan has
+// expired or its deadline has passed, or if targets have changed and strict is set.
 func (o Orders) Apply(ctx context.Context, id string, strict bool) ([]Changed, error) {
 	plan, err := o.Orchestrations.Get(ctx, o.DB.Reader(), id)
 	if err != nil {
@@ -148,8 +148,8 @@ func (o Orders) checkPlan(plan environment.Orchestration) error {
 	}
 }
 
-// changes selects the targets of a plan again. It returns the targets whose result would now be different, and the pending
-// targets whose maintenance windows have changed.
+// changes selects the targets of a plan again. It returns the pending targets that would now be left out or get another version,
+// each with the reason, and the pending targets whose maintenance windows have changed.
 func (o Orders) changes(ctx context.Context, plan environment.Orchestration) (changed []Changed, moved []environment.Target, err error) {
 	planned, err := o.Orchestrations.Pending(ctx, o.DB.Reader(), plan.ID)
 	if err != nil {
@@ -176,7 +176,8 @@ func (o Orders) changes(ctx context.Context, plan environment.Orchestration) (ch
 	return changed, windowChanges(planned, selected), nil
 }
 
-// difference describes how a target has changed, or returns an empty string.
+// difference describes how a target has changed, or returns an empty string if it has not. found reports whether the target is
+// still selected.
 func difference(before, after environment.Target, found bool) string {
 	planned, now := upgrade.Versions{From: before.FromVersion, To: before.ToVersion}, upgrade.Versions{From: after.FromVersion, To: after.ToVersion}
 
@@ -207,7 +208,7 @@ func named(changed []Changed) string {
 	return text + "."
 }
 
-// leaveOut leaves the changed targets out of the orchestration, with one statement for each reason.
+// leaveOut leaves the changed targets out of the orchestration, with one SQL statement for each reason.
 func (o Orders) leaveOut(ctx context.Context, tx storage.Tx, id string, changed []Changed) error {
 	byReason := map[string][]string{}
 	for _, each := range changed {

@@ -43,7 +43,7 @@ type Retry struct {
 func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retried, err error) {
 	if count := len(retry.OperationIDs); count > maxRetried {
 		return retried, failure.New(failure.Invalid,
-			"The request has %d operation IDs. At most %d are allowed; without IDs, all failed operations are retried.", count, maxRetried)
+			"The request has %d operation IDs, but the limit is %d. Without IDs, all failed operations are retried.", count, maxRetried)
 	}
 
 	err = o.change(ctx, func(tx storage.Tx) error {
@@ -95,9 +95,9 @@ func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retr
 	return retried, err
 }
 
-// restart accepts a new conductor if the previous one has failed. This is the case if there is no conductor although the
-// orchestration has not ended, or if the orchestration failed before it selected its targets or while targets were unfinished.
-// Otherwise, restart does nothing.
+// restart accepts a new conductor if the previous one has failed, and otherwise does nothing. The conductor has failed if the
+// orchestration has not ended but has no conductor, or if the orchestration failed before it selected its targets or while
+// targets were unfinished.
 func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
 	stats, err := o.Orchestrations.Stats(ctx, tx, orchestration.ID)
 	if err != nil {
@@ -140,8 +140,8 @@ func (o Orders) restart(ctx context.Context, tx storage.Tx, orchestration enviro
 func (o Orders) retryTargets(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, retry Retry) (Retried, error) {
 	id := orchestration.ID
 
-	// After the end of the orchestration, upgrades that did not start in time have failed like the others, and are retried only if
-	// requested.
+	// If the orchestration has not ended, upgrades that did not start in time become pending again without a request. After its
+	// end, they count as failed, and are retried only if the request includes them.
 	if !orchestration.State.Ended() {
 		if err := repeatUnstarted(ctx, tx, o.Orchestrations, orchestration); err != nil {
 			return Retried{}, err

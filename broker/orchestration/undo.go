@@ -78,27 +78,27 @@ func (o Orders) settle(ctx context.Context, id string) error {
 	})
 }
 
-// nothingToUndo explains why none of the targets can be rolled back, with the reason of one of them. It returns an empty string
-// if at least one can be rolled back.
+// nothingToUndo returns an error text if no target can be rolled back. The text quotes the reason for the first target. If at
+// least one target can be rolled back, the result is empty.
 func nothingToUndo(targets []environment.Target) string {
 	if len(targets) == 0 {
-		return "The orchestration has upgraded no instance that still exists."
+		return "None of the instances that the orchestration upgraded still exist."
 	}
 
 	if slices.ContainsFunc(targets, func(target environment.Target) bool { return target.State == environment.TargetPending }) {
 		return ""
 	}
 
-	return fmt.Sprintf("None of the %d instances can be rolled back. Instance %s: %s A dry run lists all reasons.",
+	return fmt.Sprintf("None of the %d instances can be rolled back. The reason for instance %s: %s A dry run lists all reasons.",
 		len(targets), targets[0].InstanceID, targets[0].Description)
 }
 
-// checkUndo returns an error if the orchestration cannot be undone.
+// checkUndo returns an error of kind Conflict if the orchestration cannot be undone. It does not check the targets.
 func checkUndo(undone environment.Orchestration) error {
 	switch {
 	case undone.Kind != environment.KindUpgradeKyma:
 		return failure.New(failure.Conflict,
-			"The orchestration has upgraded clusters. None of them can be rolled back, because Kubernetes versions cannot be lowered.")
+			"The orchestration upgraded clusters. These upgrades cannot be rolled back, because Kubernetes versions cannot be lowered.")
 	case undone.Undoes != "":
 		return failure.New(failure.Conflict, "The orchestration is itself an undo. Order the upgrade again instead.")
 	case undone.Parameters.DryRun:
@@ -106,7 +106,7 @@ func checkUndo(undone environment.Orchestration) error {
 	case undone.State == environment.OrchestrationPlanned, undone.State == environment.OrchestrationExpired:
 		return failure.New(failure.Conflict, "The plan was not applied, so there is nothing to undo.")
 	case !undone.State.Ended():
-		return failure.New(failure.Conflict, "The orchestration is %s. Cancel it, or wait for its end, then undo it.", undone.State)
+		return failure.New(failure.Conflict, "The orchestration is %s. Cancel it or wait for its end, and then undo it.", undone.State)
 	default:
 		return nil
 	}
@@ -127,7 +127,7 @@ func (o Orders) newUndo(ctx context.Context, undone environment.Orchestration) (
 	return undo, err
 }
 
-// acceptUndo stores the undo with its targets, and accepts its conductor unless it is a plan.
+// acceptUndo stores the undo with its targets. Unless plan is true, it also accepts the operation that conducts the undo.
 func (o Orders) acceptUndo(ctx context.Context, tx storage.Tx, undo environment.Orchestration, targets []environment.Target, plan bool) error {
 	entry := auditlog.Entry{Action: auditlog.ActionOrchestrate, OperationID: undo.ID, After: auditlog.Fields{"kind": undo.Kind, "undoes": undo.Undoes}}
 
@@ -171,7 +171,8 @@ func (p Planner) undone(ctx context.Context, orchestration environment.Orchestra
 	return targets, nil
 }
 
-// addRollback adds the versions of a rollback to the target, or leaves the target out if it cannot be rolled back.
+// addRollback sets the versions before and after the rollback on the target, or leaves the target out if its upgrade cannot be
+// rolled back.
 func (p Planner) addRollback(ctx context.Context, target *environment.Target, instance environment.Instance, upgraded environment.Target) error {
 	if upgraded.State == environment.TargetFailed {
 		target.State, target.Description = environment.TargetLeftOut, textFailedUpgrade
@@ -200,7 +201,8 @@ func (p Planner) addRollback(ctx context.Context, target *environment.Target, in
 	return nil
 }
 
-// rollsBack returns the ID of the upgrade that the operation of a target rolls back, or an empty string if it is an upgrade.
+// rollsBack returns the ID of the upgrade that the operation of a target rolls back, or an empty string if the orchestration is
+// not an undo.
 func (c Conductor) rollsBack(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, target environment.Target) (string, error) {
 	if orchestration.Undoes == "" {
 		return "", nil

@@ -264,7 +264,7 @@ func TestUndoIsRefused(t *testing.T) {
 			{"a cluster", add(environment.KindUpgradeCluster, func(*environment.Orchestration) {}), failure.Conflict, "Kubernetes versions cannot be lowered"},
 			{"a dry run", add(environment.KindUpgradeKyma, func(o *environment.Orchestration) { o.Parameters = dryRun }), failure.Conflict, "was a dry run"},
 			{"a plan", plan, failure.Conflict, "was not applied"},
-			{"nothing", add(environment.KindUpgradeKyma, func(*environment.Orchestration) {}), failure.Conflict, "no instance that still exists"},
+			{"nothing", add(environment.KindUpgradeKyma, func(*environment.Orchestration) {}), failure.Conflict, "None of the instances that the orchestration upgraded"},
 		} {
 			if _, err := f.Undo(t.Context(), c.id, false); !failure.Is(err, c.kind) || !strings.Contains(failure.Of(err).Text, c.text) {
 				t.Errorf("%s: %v", c.reason, err)

@@ -17,8 +17,9 @@ import (
 // maxCommonError is the maximum length of an error in the description of an orchestration, in characters.
 const maxCommonError = 300
 
-// step changes the orchestration before upgrades start. The failure gate may stop it. The next wave begins when the current one has
-// ended and its soak time has passed. step reports whether upgrades may start.
+// step updates the state and the wave of the orchestration, and reports whether upgrades may start. If too many upgrades have
+// failed, the failure gate stops the orchestration. If the current wave has ended and its soak time has passed, the next wave
+// begins.
 func (c Conductor) step(ctx context.Context, tx storage.Tx, orchestration *environment.Orchestration) (starts bool, err error) {
 	if orchestration.State.Stopped() {
 		return false, nil
@@ -36,7 +37,7 @@ func (c Conductor) step(ctx context.Context, tx storage.Tx, orchestration *envir
 		return false, err
 	}
 
-	// Without a pending target, there is nothing left to stop.
+	// Once no target is pending, the gate has nothing left to stop.
 	if gate := strategy.FailureGate; gate != nil && counts.Pending > 0 && gate.Closed(counts.Failed, counts.Total) {
 		common, err := c.Orchestrations.CommonFailure(ctx, tx, orchestration.ID)
 		if err != nil {
@@ -51,7 +52,7 @@ func (c Conductor) step(ctx context.Context, tx storage.Tx, orchestration *envir
 	return true, c.enterWave(ctx, tx, orchestration, counts)
 }
 
-// enterWave starts the next wave, or the soak time before it, if the current wave has ended.
+// enterWave starts the soak time when the current wave has ended, and the next wave when the soak time has passed.
 func (c Conductor) enterWave(ctx context.Context, tx storage.Tx, orchestration *environment.Orchestration, counts orchestrations.WaveCounts) error {
 	now, wave, soakUntil := c.Clock.Now(), orchestration.Wave, orchestration.SoakUntil
 
@@ -77,8 +78,8 @@ func (c Conductor) enterWave(ctx context.Context, tx storage.Tx, orchestration *
 	return c.Orchestrations.SetWave(ctx, tx, orchestration.ID, wave, soakUntil, now)
 }
 
-// soakTime returns the soak time of the running wave. It returns 0 for a wave without upgrades, because all its targets were left
-// out or canceled.
+// soakTime returns the soak time of the current wave, or 0 if all of its targets were left out or canceled, so that nothing was
+// upgraded.
 func soakTime(orchestration environment.Orchestration, counts orchestrations.WaveCounts) time.Duration {
 	waves := orchestration.Parameters.Strategy.Waves
 	if counts.Upgraded == 0 || orchestration.Wave > len(waves) {

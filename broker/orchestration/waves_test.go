@@ -411,7 +411,7 @@ func TestExplain(t *testing.T) {
 			map[int]map[string]int{1: {"in progress": 5, "pending": 4}, 2: {"pending": 9}},
 			"5 upgrades in progress, and 4 instances waiting. At most 5 run at once, 2 in a region.\nThe orchestration stops after 3 failures.",
 		},
-		"busy": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"pending": 4}}, "No upgrade is in progress. Instances that wait for another operation, a maintenance window or the start: 4."},
+		"busy": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"pending": 4}}, "No upgrade is in progress. Instances that wait for another operation, a maintenance window or the start of their upgrade: 4."},
 		"last": {func(*environment.Orchestration) {}, map[int]map[string]int{1: {"in progress": 1}}, "1 upgrade in progress, and no other instance of this wave is waiting."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 const (
 	textLate      = "The upgrade could not start before the deadline."
-	textUnstarted = "The upgrade did not start in its maintenance window, because the broker was busy or stopped. It waits for the next window."
+	textUnstarted = "The upgrade did not start in its maintenance window, because the broker was busy or stopped. The upgrade now waits for the next window."
 )
 
 // repeatUnstarted makes targets pending again if the engine has not started their upgrades before the end of the window or the
@@ -41,7 +41,8 @@ func repeatUnstarted(ctx context.Context, tx storage.Tx, store *orchestrations.S
 	return nil
 }
 
-// schedule moves pending targets whose windows have ended to the next occurrence, and cancels those that cannot start before the deadline.
+// schedule moves pending targets whose windows have ended to the next occurrence of their windows, and cancels targets that
+// cannot start before the deadline.
 func (c Conductor) schedule(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
 	now, deadline := c.Clock.Now(), orchestration.Parameters.Strategy.Deadline
 
@@ -92,7 +93,7 @@ func windowChanges(before, after []environment.Target) []environment.Target {
 	return moved
 }
 
-// moveWindows sets the windows of the targets, with one statement for each window.
+// moveWindows sets the windows of the targets, with one SQL statement for each window.
 func (o Orders) moveWindows(ctx context.Context, tx storage.Tx, targets []environment.Target) error {
 	type place struct {
 		window              string

@@ -189,7 +189,7 @@ func TestConfirmedAccountsBecomeFree(t *testing.T) {
 			f.Error("an account in use must stay dirty")
 		}
 
-		expected := `# HELP environment_broker_pool_cleanups_total Calls of this replica to the cleanup hook for dirty accounts, by result: clean (the account is free), pending, failed, unanswered.
+		expected := `# HELP environment_broker_pool_cleanups_total Calls from this replica to the cleanup hook for dirty accounts, by result: clean (the account is free), pending, failed, unanswered.
 # TYPE environment_broker_pool_cleanups_total counter
 environment_broker_pool_cleanups_total{result="clean"} 1
 environment_broker_pool_cleanups_total{result="failed"} 0

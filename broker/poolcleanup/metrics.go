@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 )
 
-// scrapeTimeout limits the database query of a scrape.
+// scrapeTimeout limits the database query that each scrape makes.
 const scrapeTimeout = 2 * time.Second
 
 // Metrics is a prometheus.Collector that reports the ages of dirty accounts, and counts the responses of the hook. Each scrape
@@ -27,7 +27,7 @@ type Metrics struct {
 func NewMetrics(records accountpool.Cleanups, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{records: records, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_pool_cleanups_total",
-		Help: "Calls of this replica to the cleanup hook for dirty accounts, by result: clean (the account is free), pending, failed, unanswered.",
+		Help: "Calls from this replica to the cleanup hook for dirty accounts, by result: clean (the account is free), pending, failed, unanswered.",
 	}, []string{"result"})}
 
 	for _, state := range []accountpool.CleanupState{

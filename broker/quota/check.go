@@ -40,8 +40,9 @@ func (c Checker) Create(ctx context.Context, tx storage.Tx, instance environment
 	return c.Change(ctx, tx, environment.Instance{}, instance)
 }
 
-// Change returns an ExceededError if a change of an instance would exceed a quota, like Create. It checks only the quotas whose
-// group the instance joins, so instances of a group that is already over its quota can still change.
+// Change returns an ExceededError if changing an instance would exceed a quota. As with Create, the caller must store the change
+// in the same transaction. Change checks only the quotas whose group the instance joins, so instances of a group that is already
+// over its quota can still change.
 func (c Checker) Change(ctx context.Context, tx storage.Tx, before, after environment.Instance) error {
 	grown := c.quotas().grown(before, after)
 	if len(grown) == 0 {

@@ -9,13 +9,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// Filter selects the groups of a list. Empty fields do not restrict the list.
+// Filter selects the quotas and groups to list. Empty fields do not restrict the list.
 type Filter struct {
 	// Name selects the quota with this name.
 	Name string
-	// GlobalAccountID and SubAccountID select quotas of accounts or subaccounts, and the groups of these tenants.
+	// GlobalAccountID and SubAccountID select the quotas per account or per subaccount, and in these the groups of this account or
+	// subaccount.
 	GlobalAccountID, SubAccountID string
-	// Size is the maximum number of groups of each quota.
+	// Size is the maximum number of groups to list for each quota.
 	Size int
 }
 
@@ -31,7 +32,7 @@ type Status struct {
 type GroupStatus struct {
 	Group
 
-	// Limit may be Unlimited.
+	// Used is the number of instances in the group. Limit may be Unlimited.
 	Used, Limit int
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// scrapeTimeout limits the queries of a scrape. scrapeInterval is the minimum interval between these queries, because they
-	// count all instances.
+	// scrapeTimeout limits the queries that a scrape makes. scrapeInterval is the minimum interval between these queries, because
+	// they count all instances.
 	scrapeTimeout  = 2 * time.Second
 	scrapeInterval = time.Minute
 )
@@ -74,7 +74,7 @@ func (s *shares) Collect(metrics chan<- prometheus.Metric) {
 
 		list, err := s.checker.List(ctx, Filter{Size: 1})
 		if err != nil {
-			s.log.WithError(err).Warn("metrics: counting instances failed; environment_broker_quota_highest_ratio is missing until it succeeds")
+			s.log.WithError(err).Warn("metrics: counting instances failed; environment_broker_quota_highest_ratio is missing until a count succeeds")
 
 			return
 		}

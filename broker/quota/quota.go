@@ -16,10 +16,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// Unlimited is the limit of tenants that may have any number of instances.
+// Unlimited is the limit for tenants that may have any number of instances.
 const Unlimited = -1
 
-// The maximum numbers of quotas, and of tenants with individual limits.
+// The maximum number of quotas, and the maximum number of tenants with individual limits.
 const (
 	maxQuotas  = 100
 	maxTenants = 1000
@@ -142,7 +142,7 @@ func (q *Quota) check() []error {
 		}
 
 		if q.Limits[tenant] < Unlimited {
-			errs = append(errs, fmt.Errorf("limits: the limit of %s must not be negative, except %d for no limit", tenant, Unlimited))
+			errs = append(errs, fmt.Errorf("limits: the limit for %s must not be negative, except %d for no limit", tenant, Unlimited))
 		}
 	}
 

@@ -62,7 +62,7 @@ func (c *Comparer) bindingsOf(ctx context.Context, instance environment.Instance
 		page.Add(operatorapi.Difference{
 			Kind: operatorapi.DifferenceKindUnknownBinding, ID: account, InstanceID: instance.ID, RuntimeID: instance.RuntimeID,
 			ShootName: instance.ShootName, AccountID: instance.GlobalAccountID,
-			Meaning: fmt.Sprintf("The runtime has the ServiceAccount %s of a binding that the broker does not know. Its tokens work until they expire, and no unbind removes them.", account),
+			Meaning: fmt.Sprintf("The runtime has the ServiceAccount %s of a binding that the broker does not know. Its tokens work until they expire, and no unbind request removes the account.", account),
 			Reason:  "the broker does not keep the credentials of lost bindings: create the binding again",
 			Commands: []string{
 				operatorserver.Command("ebctl instance kubeconfig %s > admin.yaml", instance.ID),

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// pageSize is the number of runtimes or instances in one query. The operator API returns no larger pages.
+	// pageSize is the maximum number of runtimes or instances in one query. The operator API returns no larger pages.
 	pageSize = 100
 	// clockSkew is the maximum difference between the clocks of the replica that ended an operation and of the one that compares.
 	clockSkew = 5 * time.Second
@@ -163,15 +163,16 @@ func withoutRuntime(instance environment.Instance) operatorapi.Difference {
 	return operatorapi.Difference{
 		Kind: operatorapi.DifferenceKindInstanceWithoutRuntime, ID: instance.ID, InstanceID: instance.ID, RuntimeID: instance.RuntimeID,
 		ShootName: instance.ShootName, AccountID: instance.GlobalAccountID,
-		Meaning: "The Provisioner does not know the runtime of the instance: the runtime was deleted, or its row was lost.",
+		Meaning: "The Provisioner does not know the runtime of the instance: the runtime was deleted, or its database record was lost.",
 		Commands: []string{
-			"ebctl provisioner reconcile # restores a lost row",
+			"ebctl provisioner reconcile # restores a lost record",
 			operatorserver.Command("ebctl instance delete %s # if the cluster is gone", instance.ID),
 		},
 	}
 }
 
-// runtimes searches for runtimes that belong to no instance. It finds the instance by the name of the Shoot, which is unique.
+// runtimes searches for runtimes that belong to no instance. It finds the instance of a runtime by the Shoot name, which is
+// unique.
 func (c *Comparer) runtimes(ctx context.Context, cursor string, page *operatorserver.ComparedPage) (string, error) {
 	for {
 		list, err := c.Provisioner.Runtimes(ctx, cursor)
@@ -243,13 +244,13 @@ func (c *Comparer) withoutInstance(ctx context.Context, runtime operatorapi.Runt
 	difference := operatorapi.Difference{
 		Kind: operatorapi.DifferenceKindRuntimeWithoutInstance, ID: runtime.RuntimeID, RuntimeID: runtime.RuntimeID,
 		ShootName: runtime.ShootName, AccountID: runtime.GlobalAccountID,
-		Meaning:  "The Provisioner has a runtime that belongs to no instance of the broker. The cluster costs money, and its platform cannot change or delete it.",
+		Meaning:  "The Provisioner has a runtime that belongs to no instance of the broker. The cluster costs money, and no platform can change or delete it.",
 		Commands: []string{operatorserver.Command("ebctl provisioner runtime get %s", runtime.RuntimeID)},
 	}
 
 	instance, err := c.lost(ctx, runtime.RuntimeID)
 	if err == nil && other.ID != "" {
-		err = failure.New(failure.Conflict, "instance %s has the same Shoot name, but the runtime %q", other.ID, other.RuntimeID)
+		err = failure.New(failure.Conflict, "instance %s has the same Shoot name, but a different runtime, %q", other.ID, other.RuntimeID)
 	}
 
 	difference.InstanceID, difference.Restorable = instance.ID, err == nil
@@ -293,9 +294,9 @@ func (c *Comparer) lost(ctx context.Context, runtimeID string) (environment.Inst
 
 	switch state := runtime.Status.State; {
 	case state != operatorapi.RuntimeStateSucceeded && state != operatorapi.RuntimeStateSuspended:
-		return instance, failure.New(failure.Conflict, "the state of the runtime is %s: wait for the end of its operation, or repair it", state)
+		return instance, failure.New(failure.Conflict, "the state of the runtime is %s: wait until its operation has ended, or repair the runtime", state)
 	case instance.ShootName != runtime.ShootName:
-		return instance, failure.New(failure.Conflict, "the data of the runtime describes an instance with another Shoot, %s", instance.ShootName)
+		return instance, failure.New(failure.Conflict, "the data of the runtime describes an instance with a different Shoot, %s", instance.ShootName)
 	case exists:
 		return instance, failure.New(failure.Conflict, "the instance %s exists and has another runtime", instance.ID)
 	}
@@ -305,7 +306,7 @@ func (c *Comparer) lost(ctx context.Context, runtimeID string) (environment.Inst
 	return instance, nil
 }
 
-// provisioner adds the differences that the Provisioner finds.
+// provisioner adds the differences that the Provisioner finds to the page.
 func (c *Comparer) provisioner(ctx context.Context, cursor string, page *operatorserver.ComparedPage) (string, error) {
 	for {
 		list, err := c.Provisioner.Differences(ctx, cursor, page.Left())

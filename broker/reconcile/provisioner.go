@@ -31,8 +31,8 @@ type Provisioner struct {
 	http *http.Client
 }
 
-// NewProvisioner returns a client. The address is the URL of the GraphQL API, with the user and the password of the broker. The
-// operator API has the same URL without the last segment of the path.
+// NewProvisioner returns a client. address is the URL of the Provisioner's GraphQL API, including the broker's user and password.
+// The URL of the operator API is the same without the last path segment.
 func NewProvisioner(address *url.URL, transport http.RoundTripper) *Provisioner {
 	base := *address
 	base.Path, base.RawPath, base.RawQuery = path.Dir(path.Clean("/"+address.Path)), "", ""

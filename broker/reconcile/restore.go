@@ -20,7 +20,7 @@ const reasonRestored = "restored from the data of the runtime"
 // succeeded operation. The Provisioner itself restores differences between its runtimes and other systems.
 func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Difference) error {
 	if difference.Kind != operatorapi.DifferenceKindRuntimeWithoutInstance {
-		return failure.New(failure.Conflict, "the Provisioner restores this row: run 'ebctl provisioner reconcile'")
+		return failure.New(failure.Conflict, "only the Provisioner can restore this record: run 'ebctl provisioner reconcile'")
 	}
 
 	owners, err := c.owners(ctx, []string{difference.ShootName})
@@ -40,7 +40,7 @@ func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Differenc
 	err = c.DB.InTx(ctx, func(tx storage.Tx) error { return c.insert(ctx, tx, instance) })
 	if storage.IsDuplicate(err) {
 		return failure.Wrap(failure.Conflict, err,
-			"another instance now has the ID or the Shoot of instance %s, or is the only instance that its plan allows the account", instance.ID)
+			"another instance now has the ID or the Shoot name of instance %s, or is the only instance that its plan allows for the account", instance.ID)
 	}
 
 	return err

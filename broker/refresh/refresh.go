@@ -78,12 +78,13 @@ func (r *Refresher) Parts() []lifecycle.Part {
 	}
 }
 
-// AddMissing makes the addresses of all clusters without a stored address due now.
+// AddMissing schedules an immediate read of the address of each cluster that has no stored address.
 func (r *Refresher) AddMissing(ctx context.Context) error {
 	return allPages(ctx, r.Clock, func(after string) (string, error) { return r.Endpoints.AddMissing(ctx, r.Clock.Now(), after) })
 }
 
-// allPages calls add for each page of instances and rests between the pages. add returns the ID after which the next page starts, or "".
+// allPages calls add for each page of instances and pauses between the pages. add returns the ID after which the next page
+// starts, or "".
 func allPages(ctx context.Context, clock clock.Clock, add func(after string) (next string, err error)) error {
 	for after := ""; ; {
 		started := clock.Now()
@@ -101,8 +102,8 @@ func allPages(ctx context.Context, clock clock.Clock, add func(after string) (ne
 	}
 }
 
-// Refresh reads the addresses that are due, at most batch. It stops at the first error of the database. An address that cannot be
-// read is due again after retryAfter.
+// Refresh reads up to batch addresses that are due. It stops at the first database error. An address that cannot be read is due
+// again after retryAfter.
 func (r *Refresher) Refresh(ctx context.Context) error {
 	now := r.Clock.Now()
 

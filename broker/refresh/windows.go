@@ -49,14 +49,13 @@ func (w *Windows) Parts() []lifecycle.Part {
 	}
 }
 
-// AddMissing makes the windows of all Shoots without a stored window due now.
+// AddMissing schedules an immediate read of the window of each Shoot that has no stored window.
 func (w *Windows) AddMissing(ctx context.Context) error {
 	return allPages(ctx, w.Clock, func(after string) (string, error) { return w.Store.AddShootWindows(ctx, w.Clock.Now(), after) })
 }
 
-// Refresh reads the windows that are due, at most batch. It stops at the first error of the database. A window that cannot be
-// read is due again after retryAfter, or after a day if it is invalid or the Provisioner, like Kyma Provisioner, does not report
-// windows.
+// Refresh reads up to batch windows that are due. It stops at the first database error. A window that cannot be read is due again
+// after retryAfter, or after a day if it is invalid or the Provisioner, like Kyma Provisioner, does not report windows.
 func (w *Windows) Refresh(ctx context.Context) error {
 	now := w.Clock.Now()
 

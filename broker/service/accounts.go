@@ -32,7 +32,7 @@ type AccountPool struct {
 type Gardener struct {
 	KubeconfigPath string `env:"KUBECONFIG_PATH" help:"path of the kubeconfig for Gardener, which the account pool needs; reloaded when the file changes"`
 	Project        string `env:"PROJECT"         help:"name of the Gardener project with the accounts and the clusters"`
-	ShootDomain    string `env:"SHOOT_DOMAIN"    help:"domain below which clusters have their domains, such as kyma.example.com; external evaluations in AvS need it"`
+	ShootDomain    string `env:"SHOOT_DOMAIN"    help:"parent domain of the clusters' domains, such as kyma.example.com; external evaluations in AvS need it"`
 	Calls          int    `env:"CALLS"           help:"maximum number of concurrent calls to Gardener, per replica"`
 }
 
@@ -56,7 +56,7 @@ func (c Config) checkAccounts() error {
 	}
 
 	if kind := gardenclient.Kind(c.AccountPool.BindingKind); kind != gardenclient.CredentialsBinding && kind != gardenclient.SecretBinding {
-		errs = append(errs, fmt.Errorf("APP_ACCOUNT_POOL_BINDING_KIND: unknown kind %q, use %s or %s", kind, gardenclient.CredentialsBinding, gardenclient.SecretBinding))
+		errs = append(errs, fmt.Errorf("APP_ACCOUNT_POOL_BINDING_KIND: unknown kind %q: use %s or %s", kind, gardenclient.CredentialsBinding, gardenclient.SecretBinding))
 	}
 
 	return errors.Join(errs...)
@@ -114,8 +114,8 @@ func (s *Service) connectCleanupHook(connected *upstreams, config Config, stores
 	return nil
 }
 
-// cleanupCalls is the maximum number of concurrent calls to the cleanup hook. The background job makes one call at a time.
-// Operators can start the others.
+// cleanupCalls is the maximum number of concurrent calls to the cleanup hook. The background job makes one call at a time;
+// operators can start further calls.
 const cleanupCalls = 5
 
 // connectAccountPool opens the account pool if one is configured, and checks its rules against the catalog. It always registers the
@@ -176,8 +176,8 @@ func (s *Service) connectAccountPool(connected *upstreams, config Config, stores
 	return s.connectCleanupHook(connected, config, stores, wake)
 }
 
-// loadRules reads the rules, and compares them with the catalog now and at each reload of the catalog. The rules themselves are not
-// reloaded.
+// loadRules reads the rules, and compares them with the catalog immediately and at each reload of the catalog. The rules
+// themselves are not reloaded.
 func loadRules(path string, plans *catalog.Catalog) (accountpool.Rules, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

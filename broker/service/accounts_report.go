@@ -22,9 +22,9 @@ const (
 	accountsCheckEvery  = time.Minute
 )
 
-// AccountsReporter counts the accounts of the account pool at a fixed interval. Only one replica counts, because counting lists
-// objects in Gardener. As a prometheus.Collector, it exposes the counts of the newest report on all replicas. If there is no
-// pool, there is no report.
+// AccountsReporter counts the accounts of the account pool at a fixed interval. Only one replica at a time counts, because
+// counting requires calls to Gardener. As a prometheus.Collector, it exposes the counts of the newest report on all replicas. If
+// there is no pool, there is no report.
 type AccountsReporter struct {
 	// Pool is only needed for reports, not by Collect.
 	Pool    accountpool.Pool

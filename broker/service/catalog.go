@@ -25,8 +25,8 @@ func catalogFiles(config Config) fs.FS {
 	return resources.Catalog()
 }
 
-// loadCatalog loads the catalog with the settings of the configuration. It returns an error if the files are invalid, and the broker
-// then does not start.
+// loadCatalog loads the catalog with the settings of the configuration. If the files are invalid, it returns an error, and the
+// broker does not start.
 func loadCatalog(config Config) (*catalog.Catalog, error) {
 	options := catalog.Options{
 		KubernetesVersion: config.KubernetesVersion, OperationTimeout: config.Engine.OperationTimeout,

@@ -62,7 +62,7 @@ type Config struct {
 	BindingLimit         int               `env:"BINDING_LIMIT"          help:"maximum number of live bindings of an instance"`
 	UnbindWait           time.Duration     `env:"UNBIND_WAIT"            help:"time for which an asynchronous unbind waits for the removal before it responds with 202, at most 8s; 0 means no wait"`
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"URL of an instance's dashboard, which platforms show, with the placeholder {instance_id}; if empty, the page of the instance in the console at APP_PUBLIC_URL, or no dashboard if the console is off"`
-	DirectorDashboard    bool              `env:"DIRECTOR_DASHBOARD"     help:"replace the dashboard of a new runtime with its console URL from Director, if any, which the Provisioner passes on"`
+	DirectorDashboard    bool              `env:"DIRECTOR_DASHBOARD"     help:"use the console URL of a new runtime, if Director has one, as the dashboard of the instance; the Provisioner passes it on"`
 	PublicURL            string            `env:"PUBLIC_URL"             help:"URL of the broker in links for users; if empty, there are no links"`
 	OIDC                 OIDC              `envPrefix:"OIDC_"`
 	Events               Events            `envPrefix:"EVENT_"`
@@ -70,13 +70,13 @@ type Config struct {
 	Kubeconfigs          Kubeconfigs       `envPrefix:"KUBECONFIG_"`
 	Console              session.Config    `envPrefix:"CONSOLE_"`
 
-	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"lifetimes of the instances of plans that can be suspended and expire, as plan:duration,…; with 0, instances expire only when an operator expires them"`
+	ExpirationPeriods         map[string]time.Duration `env:"EXPIRATION_PERIODS"          help:"plans whose instances expire and can be suspended, with the lifetimes of the instances, as plan:duration,…; with 0, instances expire only when an operator expires them"`
 	JobLimits                 map[string]int           `env:"JOB_LIMITS"                  help:"how many items a run of a job may change without confirmation, as job:number,…; 0 means no limit, and a missing job keeps its default"`
 	JobTimes                  map[string]string        `env:"JOB_TIMES"                   help:"times of day in UTC at which jobs run once a day instead of at their interval, as job:HH:MM,…"`
 	SubaccountMovementEnabled bool                     `env:"SUBACCOUNT_MOVEMENT_ENABLED" help:"allow updates of the context that move an instance to another global account"`
 }
 
-// Check returns one error for all invalid settings that it finds, which names their variables. New then checks the files that the
+// Check returns an error that names the variables of all invalid settings. It does not read files: New checks the files that the
 // settings name.
 func (c Config) Check() error {
 	errs := []error{
@@ -169,9 +169,9 @@ type Catalog struct {
 type Kyma struct {
 	Version                string                    `env:"KYMA_VERSION"                  help:"default Kyma version on new runtimes of plans with a kyma section, a release that the installer knows; if empty, only Lifecycle Manager can install Kyma"`
 	Installer              environment.KymaInstaller `env:"KYMA_INSTALLER"                help:"system that installs Kyma on new runtimes: provisioner, or reconciler, which needs APP_RECONCILER_URL. Existing runtimes keep their installer"`
-	VersionConfigNamespace string                    `env:"VERSION_CONFIG_NAMESPACE"      help:"namespace of the ConfigMap with versions of Kyma for accounts, in the control plane"`
-	VersionConfigName      string                    `env:"VERSION_CONFIG_NAME"           help:"name of the ConfigMap with versions of Kyma for accounts: keys SA_ and GA_ with the ID of a subaccount or global account; empty for none"`
-	KubeconfigPath         string                    `env:"CONTROL_PLANE_KUBECONFIG_PATH" help:"kubeconfig of the control plane, the cluster with versions, plan configuration and overrides of Kyma; empty for none"`
+	VersionConfigNamespace string                    `env:"VERSION_CONFIG_NAMESPACE"      help:"namespace of the ConfigMap that sets Kyma versions for accounts, in the control plane"`
+	VersionConfigName      string                    `env:"VERSION_CONFIG_NAME"           help:"name of the ConfigMap that sets Kyma versions for accounts; its keys are SA_ followed by a subaccount ID, or GA_ followed by a global account ID; empty for none"`
+	KubeconfigPath         string                    `env:"CONTROL_PLANE_KUBECONFIG_PATH" help:"kubeconfig for the control plane, the cluster that contains Kyma versions, plan configuration and overrides; empty for none"`
 	Namespace              string                    `env:"CONTROL_PLANE_NAMESPACE"       help:"namespace of plan configuration and overrides in the control plane"`
 	Calls                  int                       `env:"CONTROL_PLANE_CALLS"           help:"maximum number of concurrent calls to the control plane, per replica"`
 	OnDemandVersion        bool                      `env:"ENABLE_ON_DEMAND_VERSION"      help:"allow orders to choose the version of Kyma with the kymaVersion parameter"`
@@ -200,7 +200,7 @@ type Webhooks struct {
 	Networks []string `env:"NETWORKS" help:"networks in which webhooks may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; only these addresses may use http. Without it, the broker connects only to public addresses"`
 }
 
-// kubeconfigBurst is the number of requests for kubeconfigs that an address may send at once.
+// kubeconfigBurst is the number of kubeconfig requests that a client address may send at once.
 const kubeconfigBurst = 50
 
 // limiter returns a rate limiter for kubeconfig requests. It has a separate limit for each client address.

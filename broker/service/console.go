@@ -58,7 +58,8 @@ func (s *Service) console(config Config, served served) (http.Handler, error) {
 	return sessions.Handler(console.New(options), pages), nil
 }
 
-// dashboard returns the URL of the dashboard of instances, with the placeholder {instance_id}, or "" if there is none.
+// dashboard returns the URL of an instance's dashboard, with the placeholder {instance_id}. It returns an empty string if
+// instances have no dashboard.
 func (c Config) dashboard() string {
 	if c.DashboardURL != "" || !c.Console.Enabled || c.PublicURL == "" {
 		return c.DashboardURL

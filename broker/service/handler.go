@@ -25,7 +25,7 @@ type served struct {
 	bundles *bundleclient.Client
 }
 
-// serve binds the addresses of all APIs and the console. Like replica.Serve, it also sets the order of the parts.
+// serve listens on the addresses of all APIs and the console. The parts start in the given order; see replica.Serve.
 func (s *Service) serve(ctx context.Context, config Config, served served, requests *httpserver.Load, parts ...lifecycle.Part) error {
 	console, err := s.console(config, served)
 	if err != nil {

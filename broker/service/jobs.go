@@ -80,7 +80,7 @@ func (c Config) checkJobs() error {
 
 	for _, name := range slices.Sorted(maps.Keys(c.JobLimits)) {
 		if !slices.Contains(known, name) {
-			errs = append(errs, fmt.Errorf("APP_JOB_LIMITS: there is no job %q, only %s", name, strings.Join(known, ", ")))
+			errs = append(errs, fmt.Errorf("APP_JOB_LIMITS: there is no job %q; the jobs are %s", name, strings.Join(known, ", ")))
 		}
 
 		if c.JobLimits[name] < 0 {
@@ -90,7 +90,7 @@ func (c Config) checkJobs() error {
 
 	for _, name := range slices.Sorted(maps.Keys(c.JobTimes)) {
 		if !slices.Contains(known, name) {
-			errs = append(errs, fmt.Errorf("APP_JOB_TIMES: there is no job %q, only %s", name, strings.Join(known, ", ")))
+			errs = append(errs, fmt.Errorf("APP_JOB_TIMES: there is no job %q; the jobs are %s", name, strings.Join(known, ", ")))
 		}
 
 		if _, err := jobs.ParseDaily(c.JobTimes[name]); err != nil {

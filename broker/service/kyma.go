@@ -50,7 +50,7 @@ func (c Config) checkKyma() error {
 
 // secondInstaller returns the error for a variable that turns on an installer in addition to the Provisioner.
 func (c Config) secondInstaller(variable string) error {
-	return fmt.Errorf("%s: the Provisioner installs Kyma %s on new runtimes, and no other system may do so: set APP_KYMA_INSTALLER=%s, or unset %s or "+
+	return fmt.Errorf("%s: the Provisioner installs Kyma %s on new runtimes, so no other system may do so: set APP_KYMA_INSTALLER=%s, or unset %s or "+
 		"APP_KYMA_VERSION", variable, c.Kyma.Version, environment.InstallerReconciler, variable)
 }
 
@@ -99,8 +99,8 @@ func (s *Service) repair(stores stores, access clusterclient.Access, interval ti
 	}.Part()
 }
 
-// connectControlPlane sets connected.kyma, which determines the Kyma of runtimes, and connects the control plane if one is
-// configured. If the kubeconfig cannot be read, it returns an error, and the broker does not start.
+// connectControlPlane sets connected.kyma, which chooses the Kyma version and components of runtimes, and connects the control
+// plane if one is configured. If the kubeconfig cannot be read, it returns an error, and the broker does not start.
 func (s *Service) connectControlPlane(connected *upstreams, all Config, stores stores, plans *catalog.Catalog, wake func()) error {
 	config := all.Kyma
 	connected.kyma = kyma.Kyma{

@@ -195,7 +195,7 @@ func TestRefusedInstallers(t *testing.T) {
 		},
 		"the Provisioner installs Kyma": {
 			func(c *service.Config) { c.LifecycleManager.Enabled = true },
-			"APP_LIFECYCLE_MANAGER_ENABLED: the Provisioner installs Kyma 1.0.0 on new runtimes, and no other system may do so: set APP_KYMA_INSTALLER=reconciler, " +
+			"APP_LIFECYCLE_MANAGER_ENABLED: the Provisioner installs Kyma 1.0.0 on new runtimes, so no other system may do so: set APP_KYMA_INSTALLER=reconciler, " +
 				"or unset APP_LIFECYCLE_MANAGER_ENABLED or APP_KYMA_VERSION",
 		},
 		"the Provisioner installs Kyma although a Reconciler is connected": {

@@ -51,12 +51,12 @@ func (o objects) ObjectsIn(ctx context.Context, instanceID, system string) ([]en
 	return slices.DeleteFunc(all, func(object environment.OutsideObject) bool { return object.System != system }), explainObject(err)
 }
 
-// SetObject records the object under the lease of the operation.
+// SetObject records the object. It fails if the operation has lost its lease.
 func (o objects) SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error {
 	return explainObject(o.store.Set(ctx, by, object, o.clock.Now()))
 }
 
-// RemoveObject removes the record under the lease of the operation.
+// RemoveObject removes the record of the object. It fails if the operation has lost its lease.
 func (o objects) RemoveObject(ctx context.Context, by process.Record, object environment.OutsideObject) error {
 	return explainObject(o.store.Remove(ctx, by, object))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/program/reload"
 )
 
-// loadFiles loads the files of the catalog, the quotas and the platforms. It stores the quotas in stores.
+// loadFiles loads the files of the catalog, the quotas and the platforms. It sets stores.quotas.
 func (s *Service) loadFiles(config Config, stores *stores) (*catalog.Catalog, func() auth.Platforms, error) {
 	plans, err := loadCatalog(config)
 	if err != nil {
@@ -33,7 +33,7 @@ func loadPlatforms(path string, access *auth.Access) (func() auth.Platforms, err
 	}
 
 	if _, open := access.Authorizer.Authenticator.(auth.NoAuthentication); open {
-		return nil, errors.New("APP_PLATFORMS_FILE: platforms need authentication: set APP_AUTH_BASIC_USERS, APP_AUTH_BASIC_USERS_FILE, " +
+		return nil, errors.New("APP_PLATFORMS_FILE: platforms need authentication, so also set APP_AUTH_BASIC_USERS, APP_AUTH_BASIC_USERS_FILE, " +
 			"APP_AUTH_OIDC_ISSUER_URL or APP_TLS_CLIENT_CA_FILE")
 	}
 

@@ -55,7 +55,8 @@ type Parts struct {
 	Pace provisionerwait.Pace
 	// Kind returns which kind of Provisioner the feed has detected.
 	Kind func() provisionerclient.Kind
-	// LeftOver, if set, is called for each runtime that may still exist after the deprovisioning of its instance, with the reason.
+	// LeftOver, if set, is called for each runtime that may still exist after its instance was deprovisioned. The argument is the
+	// reason.
 	LeftOver func(deprovisioning.LeftOver)
 	// FeedAlive reports whether the feed works. If it does, polls are rare and need no rate limit.
 	FeedAlive func() bool

@@ -21,9 +21,9 @@ func upstreamOf(config Provisioner) *upstream.System {
 	})
 }
 
-// provisionerClient returns clients of the GraphQL API and of the operator API that respect the call limit and the circuit breaker of the system.
-// Certificates and keys are reloaded when their files change. Errors name the variable, but never quote the URL,
-// because it may contain a password.
+// provisionerClient returns clients for the Provisioner's GraphQL API and operator API. They respect system's call limit and
+// circuit breaker. Certificates and keys are reloaded when their files change. Errors name the environment variable, but never
+// quote the URL, because it may contain a password.
 func provisionerClient(config Provisioner, system *upstream.System, files *reload.Watcher,
 ) (*provisionerclient.Client, *reconcile.Provisioner, error) {
 	address, err := url.Parse(config.URL)

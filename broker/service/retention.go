@@ -27,10 +27,10 @@ func (s stores) removal() operations.Removal {
 	}
 }
 
-// subjects returns, for each operation key, whether its operations must be kept. Existing bindings and leftovers, and
-// orchestrations that have not ended, need all of their operations, which are few. An instance with leftovers needs all of them,
-// because a cleanup uses the data of the deletion. A deleted instance with recorded objects in other systems needs them, because
-// an erasure finds the objects through the operations.
+// subjects returns, for each operation key, whether the operations with this key must be kept. Existing bindings and leftovers,
+// and orchestrations that have not ended, keep all of their operations, which are few. An instance with leftovers keeps all of
+// its operations, because a cleanup uses the data of the deletion. So does a deleted instance with recorded objects in other
+// systems, because an erasure of account data finds the objects through the operations.
 func (s stores) subjects(ctx context.Context, tx storage.Tx, keys []string) (map[string]operations.Subject, error) {
 	var instanceIDs, owners, orchestrationIDs []string
 

@@ -43,7 +43,7 @@ type Tables struct {
 	Events     *instanceevents.Store
 	// Orchestrations is only needed for NewRemoval.
 	Orchestrations *orchestrations.Store
-	// Quotas checks changes of accounts and plans. The zero value has no quotas.
+	// Quotas checks updates that change an instance's account or plan. The zero value has no quotas.
 	Quotas quota.Checker
 }
 
@@ -86,7 +86,7 @@ func (r rows) Delete(by process.Record, instance environment.Instance, notComple
 			return explain(err, "the events of the instance")
 		}
 
-		// If the row was removed before, the ID may already belong to another instance, and so may the objects.
+		// If the row was removed before, the ID and the objects may already belong to another instance.
 		reused, err := r.instances.Exists(ctx, tx, instance.ID)
 		if err != nil {
 			return explain(err, "the instance")
@@ -163,8 +163,8 @@ func (r rows) RemoveBinding(id string) process.Effect {
 	})
 }
 
-// Update applies the update to the row of the instance. The error is of kind Quota if the update would exceed a quota, or if the plan
-// allows one instance per account and the account now has another one.
+// Update applies the update to the row of the instance. The error is of kind Quota if the update would exceed a quota, or if the
+// plan allows one instance per account and the account now has another instance.
 func (r rows) Update(instance environment.Instance, update environment.Update) process.Effect {
 	return r.record(instance, update.Apply)
 }
@@ -224,7 +224,7 @@ func (r rows) record(known environment.Instance, change func(environment.Instanc
 		}
 
 		if err != nil {
-			return explain(err, "the instances of the quota")
+			return explain(err, "the instances that count towards the quota")
 		}
 
 		err = r.instances.Update(ctx, tx, changed)
@@ -238,9 +238,9 @@ func (r rows) record(known environment.Instance, change func(environment.Instanc
 	}
 }
 
-// LastProvisioning returns the data of the newest operation that may have ordered the runtime of the instance. If the
-// row of the instance has a runtime ID for the same Shoot, this ID replaces the one in the data, which can be older.
-// The result is empty if the runtime was removed.
+// LastProvisioning returns the data of the newest operation that may have ordered the runtime of the instance. If the row of the
+// instance has a runtime ID for the same Shoot, this ID replaces the runtime ID in the data, which can be outdated. The result is
+// empty if the runtime was removed.
 func (r rows) LastProvisioning(ctx context.Context, instanceID string) (environment.Data, error) {
 	data, err := r.ordering(ctx, instanceID)
 	if err != nil {
@@ -297,23 +297,23 @@ func removed(operation process.Record) bool {
 		(operation.Kind == environment.KindSuspend || operation.Kind == environment.KindDeprovision)
 }
 
-// dataOf returns the decrypted data of an operation. It fails if the key was removed from the configuration. The error is transient,
-// because the key can be added again.
+// dataOf returns the decrypted data of an operation. If the encryption key was removed from the configuration, the error is
+// transient, because the key can be added again.
 func (r rows) dataOf(ctx context.Context, operationID string) (environment.Data, error) {
 	var data environment.Data
 
 	payload, err := r.operations.Payload(ctx, r.db.Reader(), operationID)
 	if errors.Is(err, operations.ErrSealed) {
-		return data, failure.Wrap(failure.Transient, err, "the data of the provisioning cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS").
+		return data, failure.Wrap(failure.Transient, err, "the data of the provisioning operation cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS").
 			WithReason(failure.ReasonInternal, failure.ComponentBrokerDatabase)
 	}
 
 	if err != nil {
-		return data, explain(err, "the data of the provisioning")
+		return data, explain(err, "the data of the provisioning operation")
 	}
 
 	if err := json.Unmarshal(payload, &data); err != nil {
-		return data, failure.Wrap(failure.Internal, err, "decoding the data of the provisioning")
+		return data, failure.Wrap(failure.Internal, err, "decoding the data of the provisioning operation")
 	}
 
 	return data, nil

@@ -291,7 +291,7 @@ func (s *Service) recovery(title string, system *upstream.System, probe func(con
 	}.Run}
 }
 
-// runtimeAccess returns the client for runtimes, which records their addresses, and the rate limiter for kubeconfig requests.
+// runtimeAccess returns the client that calls runtimes and records their addresses, and the rate limiter for kubeconfig requests.
 func runtimeAccess(config Config, provisioner *provisionerclient.Client, addresses *endpoints.Store) (clusterclient.Access, *auth.Limiter, error) {
 	allowed, err := networks.Parse(config.OwnClusterNetworks)
 	if err != nil {
@@ -327,7 +327,7 @@ func (s *Service) newEngine(config Config, store *operations.Store, processes []
 	return engine, nil
 }
 
-// addresses returns the lifecycle.Parts that read missing cluster addresses, and read old ones again.
+// addresses returns the lifecycle.Parts that read missing cluster addresses and refresh old ones.
 func (s *Service) addresses(stores stores, access clusterclient.Access) []lifecycle.Part {
 	refresher := &refresh.Refresher{
 		DB: s.DB, Endpoints: stores.endpoints, Instances: stores.instances, Kubeconfigs: access, Clock: clock.RealClock{}, Log: s.Log,

@@ -41,15 +41,15 @@ type upstreams struct {
 	edp  *edp.Client
 	ias  *ias.Client
 	avs  *avs.Client
-	// lifecycleManager is nil if it is switched off.
+	// lifecycleManager is nil if Lifecycle Manager is switched off.
 	lifecycleManager *lifecyclemanager.Client
-	// reconciler is nil if it is switched off.
+	// reconciler is nil if the Reconciler is switched off.
 	reconciler *reconciler.Client
-	// notifications records messages to customers, or is nil.
+	// notifications records messages to customers. It is nil if the notification service is not configured.
 	notifications upgrading.Notifications
 	// webhooks sends messages to webhooks.
 	webhooks *webhook.Client
-	// bundles reads the objects of the bundle provisioner, or is nil.
+	// bundles reads the bundle provisioner's objects. It is nil if the console shows no Bundles.
 	bundles *bundleclient.Client
 	// holders are the systems that store kubeconfigs of runtimes, by name.
 	holders map[string]credentials.Holder
@@ -125,11 +125,12 @@ func (s *Service) connectBundles(connected *upstreams, config session.Config, st
 	connected.add(system, s.recovery("the Bundle API server", system, connected.bundles.Probe, stores, wake))
 }
 
-// bundlesCalls is the maximum number of concurrent calls to the Bundle API server. Only pages of the console cause calls.
+// bundlesCalls is the maximum number of concurrent calls to the bundle provisioner's API server. Only console pages and the probe
+// during an outage call it.
 const bundlesCalls = 8
 
-// cisCalls is the maximum number of concurrent calls to CIS. The background job makes one call at a time. Operators can start the
-// others.
+// cisCalls is the maximum number of concurrent calls to CIS. The background job makes one call at a time; operators can start
+// further calls.
 const cisCalls = 5
 
 func (s *Service) connectEDP(connected *upstreams, config edp.Config, stores stores, wake func()) error {
@@ -204,10 +205,10 @@ func (s *Service) connectReconciler(connected *upstreams, config reconciler.Conf
 	return nil
 }
 
-// restoreEvery is the interval at which the broker looks for evaluations that an upgrade has left in maintenance.
+// restoreEvery is the interval at which the broker looks for AvS evaluations that an upgrade has left in maintenance.
 const restoreEvery = 15 * time.Second
 
-// restoration returns the lifecycle.Part that restores the states of evaluations whose upgrade failed or was canceled.
+// restoration returns the lifecycle.Part that restores the states of AvS evaluations after failed or canceled upgrades.
 func (s *Service) restoration(client *avs.Client, stores stores) lifecycle.Part {
 	maintained := maintenance.Maintenance{AvS: client}
 

@@ -23,12 +23,12 @@ const (
 	Name = "subaccounts"
 	// cursorID is the ID of the cursor in package reports.
 	cursorID = "events of subaccounts"
-	// overlap is the period before the newest handled event whose events are read again. Within this time, failed deletions are
+	// overlap is how far before the newest handled event the job starts reading again. Within this time, failed deletions are
 	// repeated, and events that became visible late are found.
 	overlap = 7 * 24 * time.Hour
 	// retryAfter is the pause after a failed deletion. It is long because an operator usually has to fix the cause.
 	retryAfter = 24 * time.Hour
-	// batch is the number of subaccounts in one query.
+	// batch is the maximum number of subaccounts in one query.
 	batch = 500
 )
 
@@ -114,7 +114,7 @@ func (c Cleaner) due(ctx context.Context) (jobs.Due, error) {
 	return due, nil
 }
 
-// deletable reports whether the instance has no unfinished deletion, and none that failed less than retryAfter ago.
+// deletable reports whether no deletion of the instance is unfinished or failed less than retryAfter ago.
 func (c Cleaner) deletable(ctx context.Context, id string) (bool, error) {
 	last, err := c.Operations.Latest(ctx, c.DB.Reader(), id, environment.KindDeprovision)
 	if errors.Is(err, storage.ErrNotFound) {

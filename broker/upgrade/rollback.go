@@ -20,7 +20,7 @@ import (
 // succeeded: a failed upgrade may never have reached the Provisioner, which would then roll back an earlier order.
 func (u Upgrader) checkRollback(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record, operationID string) error {
 	if !instance.Request.Cluster.Kyma.InstalledBy(environment.InstallerProvisioner) {
-		return failure.New(failure.Invalid, "The Provisioner does not install the Kyma of the instance. Only the Provisioner can roll back.")
+		return failure.New(failure.Invalid, "The instance's Kyma was not installed by the Provisioner. Only the Provisioner can roll Kyma back.")
 	}
 
 	for _, operation := range past {
@@ -33,10 +33,10 @@ func (u Upgrader) checkRollback(ctx context.Context, tx storage.Tx, instance env
 		}
 	}
 
-	return failure.New(failure.Invalid, "The instance has no operation %s, or it was removed after its retention period. It cannot be rolled back.", operationID)
+	return failure.New(failure.Invalid, "Nothing can be rolled back: the instance has no operation %s, or the operation was removed after its retention period.", operationID)
 }
 
-// rollbackTarget returns an error unless the operation is a successful upgrade of Kyma.
+// rollbackTarget checks whether the operation can be rolled back: it must be a successful upgrade of Kyma.
 func rollbackTarget(operation process.Record) error {
 	if operation.Kind != environment.KindUpgradeKyma || operation.State != process.Succeeded {
 		return failure.New(failure.Invalid, "Operation %s is not a successful upgrade of Kyma.", operation.ID)
@@ -45,8 +45,8 @@ func rollbackTarget(operation process.Record) error {
 	return nil
 }
 
-// allowsRollback returns an error if an operation that is newer than the upgrade prevents its rollback. An operation that never
-// started has changed nothing.
+// allowsRollback returns an error if the given operation, which is newer than the upgrade, prevents the rollback. An operation
+// that never started does not, because it has changed nothing.
 func (u Upgrader) allowsRollback(ctx context.Context, tx storage.Tx, operation process.Record, operationID string) error {
 	switch {
 	case operation.NeverStarted():
@@ -82,7 +82,7 @@ func (u Upgrader) allowsRollback(ctx context.Context, tx storage.Tx, operation p
 	}
 }
 
-// changesKyma reports whether an update changes the Kyma of the runtime, or the credentials that it contains.
+// changesKyma reports whether an update changes the runtime's Kyma configuration or its Service Manager credentials.
 func changesKyma(data environment.Data) bool {
 	if data.Update == nil {
 		return false
@@ -105,8 +105,8 @@ func (u Upgrader) data(ctx context.Context, tx storage.Tx, operationID string) (
 	return data, failure.While(err, "reading the data of operation %s", operationID)
 }
 
-// MayHaveChanged reports whether an upgrade may have changed its runtime, because it was neither a dry run nor preempted. If its
-// data cannot be decrypted, the result is true.
+// MayHaveChanged reports whether an upgrade may have changed its runtime, because it was neither a dry run nor preempted by a
+// removal of the runtime. If the operation's data cannot be decrypted, the result is true.
 func (u Upgrader) MayHaveChanged(ctx context.Context, tx storage.Tx, operationID string) (bool, error) {
 	data, err := u.data(ctx, tx, operationID)
 	if errors.Is(err, operations.ErrSealed) {
@@ -116,13 +116,14 @@ func (u Upgrader) MayHaveChanged(ctx context.Context, tx storage.Tx, operationID
 	return !changesNothing(data.Upgrade), err
 }
 
-// changesNothing reports whether the upgrade leaves its runtime unchanged: if it is nil, a dry run or preempted.
+// changesNothing reports whether the upgrade leaves its runtime unchanged, because it is nil, a dry run, or preempted by a
+// removal of the runtime.
 func changesNothing(upgrade *environment.Upgrade) bool {
 	return upgrade == nil || upgrade.DryRun || upgrade.Preempted
 }
 
-// PreviewRollback returns the versions of the rollback of an upgrade. If it cannot be rolled back, the error is of kind Invalid
-// and says why.
+// PreviewRollback returns the versions before and after the rollback of an upgrade. If the upgrade cannot be rolled back, the
+// error is of kind Invalid and says why.
 func (u Upgrader) PreviewRollback(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record, operationID string,
 ) (Versions, error) {
 	_, accepted, err := u.resolveRollback(ctx, tx, instance, past, Order{RollsBack: operationID})
@@ -130,7 +131,7 @@ func (u Upgrader) PreviewRollback(ctx context.Context, tx storage.Tx, instance e
 	return accepted.Versions, err
 }
 
-// resolveRollback returns the rollback of the upgrade order.RollsBack, and its versions for the response.
+// resolveRollback returns the rollback of the upgrade with the ID order.RollsBack, and the versions for the response.
 func (u Upgrader) resolveRollback(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record, order Order,
 ) (environment.Upgrade, Accepted, error) {
 	if err := u.checkRollback(ctx, tx, instance, past, order.RollsBack); err != nil {

@@ -141,8 +141,8 @@ func TestRollbackByAnotherInstaller(t *testing.T) {
 		installer environment.KymaInstaller
 		text      string
 	}{
-		"Reconciler":        {environment.InstallerReconciler, "The Provisioner does not install the Kyma"},
-		"Lifecycle Manager": {environment.InstallerLifecycleManager, "The Provisioner does not install the Kyma"},
+		"Reconciler":        {environment.InstallerReconciler, "was not installed by the Provisioner"},
+		"Lifecycle Manager": {environment.InstallerLifecycleManager, "was not installed by the Provisioner"},
 		"no upgrade":        {environment.InstallerProvisioner, "has since been removed or recreated by operation"},
 	} {
 		b := newFixture(t, storagetest.SQLite(t))

@@ -24,13 +24,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// ErrBusy is wrapped by the error if another operation of the instance has not ended.
+// ErrBusy is wrapped by the errors of Upgrade and Accept if another operation of the instance has not ended.
 var ErrBusy = errors.New("the instance has an unfinished operation")
 
-// ErrChanged is wrapped by the error if the versions of the upgrade would differ from Order.Planned.
+// ErrChanged is wrapped by the errors of Upgrade and Accept if the versions of the upgrade would differ from Order.Planned.
 var ErrChanged = errors.New("the instance has changed since the upgrade was planned")
 
-// Versions are the versions before and after an upgrade. To is empty if the operation chooses the Kyma version.
+// Versions are the versions before and after an upgrade. To is empty if the Kyma version is chosen only when the operation runs.
 type Versions struct{ From, To string }
 
 // Order is a request to upgrade an instance.
@@ -41,9 +41,10 @@ type Order struct {
 	// Version is the version after the upgrade. If it is empty, the upgrade uses the plan's version for a cluster, and the
 	// account's version or else the default for Kyma.
 	Version string
-	// RollsBack is the ID of the Kyma upgrade that this one rolls back, or empty. If it is set, Version is ignored.
+	// RollsBack is the ID of the Kyma upgrade to roll back. It is empty for an ordinary upgrade. If it is set, Version is
+	// ignored.
 	RollsBack string
-	// DryRun only describes the upgrade.
+	// DryRun reports whether the operation only describes the upgrade and changes nothing.
 	DryRun bool
 	// Planned contains the planned versions. Nil means that there was no plan.
 	Planned *Versions
@@ -52,8 +53,8 @@ type Order struct {
 	NotAfter time.Time
 	// OperationID is the ID of the new operation. If it is empty, the operation gets a random ID.
 	OperationID string
-	// PredecessorID is the ID of the upgrade that this one repeats, or empty. Why is the message of the first entry of the timeline;
-	// it defaults to the kind.
+	// PredecessorID is the ID of the upgrade that this one repeats. It is empty for a first attempt. Why is the message of the
+	// first timeline entry. If it is empty, the message is the kind.
 	PredecessorID, Why string
 }
 
@@ -71,7 +72,7 @@ type Accepted struct {
 
 // Upgrader accepts upgrades. It is stateless and safe for concurrent use.
 type Upgrader struct {
-	// DB is the database of the stores.
+	// DB is the database that the stores use.
 	DB         *storage.DB
 	Instances  *instances.Store
 	Operations *operations.Store
@@ -81,7 +82,7 @@ type Upgrader struct {
 	Clock clock.PassiveClock
 }
 
-// Upgrade accepts the upgrade of an instance. It calls no other system.
+// Upgrade accepts the upgrade of an instance. It does not call other systems.
 //
 // Errors come from the database or carry a failure.Kind: NotFound if the instance does not exist, Invalid if there is nothing to
 // upgrade or the version is invalid, Conflict if the instance has no runtime, or if another operation of the instance has not
@@ -111,9 +112,9 @@ func (u Upgrader) Upgrade(ctx context.Context, order Order) (Accepted, error) {
 	return accepted, nil
 }
 
-// Accept does the work of Upgrade in the caller's transaction, and returns the same errors, or storage.ErrNotFound. It touches
-// the instance first, so that concurrent requests run one after another. After errors with a failure.Kind, the transaction can
-// still be used. The caller must wake the engine after the commit.
+// Accept does the work of Upgrade in the caller's transaction, and returns the same errors, or storage.ErrNotFound. It first sets
+// the time of the instance's last change. This write locks the instance, so concurrent requests run one after another. After
+// errors with a failure.Kind, the transaction can still be used. The caller must wake the engine after the commit.
 func (u Upgrader) Accept(ctx context.Context, tx storage.Tx, order Order) (Accepted, error) {
 	now := u.Clock.Now()
 
@@ -173,8 +174,8 @@ func (v Versions) String() string {
 	return fmt.Sprintf("from version %s to %s", cmp.Or(v.From, "unknown"), cmp.Or(v.To, "the default"))
 }
 
-// Preview returns the versions of the upgrade of an instance. It does not access the database, so it does not check whether the instance
-// has a runtime or an unfinished operation. Its errors are otherwise those of Upgrade.
+// Preview returns the versions before and after an upgrade of the instance. It does not access the database, so it does not check
+// whether the instance has a runtime or an unfinished operation. Apart from these checks, it returns the same errors as Upgrade.
 func (u Upgrader) Preview(instance environment.Instance, order Order) (Versions, error) {
 	_, accepted, err := u.resolve(instance, order)
 
@@ -263,12 +264,12 @@ func resolveKyma(plan *catalog.Plan, instance environment.Instance, order Order)
 	return environment.Upgrade{Version: order.Version, DryRun: order.DryRun}, accepted, nil
 }
 
-// resolveChannel checks an upgrade of a Kyma that Lifecycle Manager installs. Such an upgrade applies the channel and the
-// template of the plan.
+// resolveChannel checks an upgrade of Kyma on an instance where Lifecycle Manager installs it. Such an upgrade applies the plan's
+// channel and template.
 func resolveChannel(plan *catalog.Plan, installed environment.Kyma, order Order) (environment.Upgrade, Accepted, error) {
 	if order.Version != "" {
 		return environment.Upgrade{}, Accepted{}, failure.New(failure.Invalid,
-			"Lifecycle Manager installs Kyma on this instance, so its version cannot be chosen. Omit the version to apply the channel of the plan.")
+			"Lifecycle Manager installs Kyma on this instance, so the Kyma version cannot be chosen. Omit the version to apply the plan's channel.")
 	}
 
 	if _, err := plan.LifecycleManagerSettings(installed); err != nil {

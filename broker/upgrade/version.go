@@ -42,7 +42,7 @@ func checkKubernetes(current, wanted string) error {
 }
 
 // isLower reports whether a version is lower than another one. Patch numbers count only if both versions have one. If a version
-// is malformed, the result is false, and the Provisioner decides.
+// is malformed, the result is false, because the Provisioner also checks the versions.
 func isLower(version, than string) bool {
 	one, oneErr := semver.NewVersion(version)
 	other, otherErr := semver.NewVersion(than)

@@ -27,22 +27,22 @@ const (
 	checkEvery = 2 * time.Second
 	// Timeout limits an attempt.
 	Timeout = 10 * time.Second
-	// calls is the number of concurrent attempts for one webhook.
+	// calls is the maximum number of concurrent attempts for one webhook.
 	calls = 4
-	// batch is the number of events and deliveries that one query returns. A webhook with maxPending pending deliveries gets no
-	// further ones; the events stay in the log.
+	// batch is the maximum number of events or deliveries that one query returns. A webhook with maxPending pending deliveries
+	// gets no further ones; the events stay in the log.
 	batch      = 100
 	maxPending = 1000
 	// skew is the maximum difference between the clocks of two replicas. leaseMargin is how long the lease outlasts a call.
 	skew        = 2 * time.Second
 	leaseMargin = 15 * time.Second
-	// stopTimeout limits how long a stopping replica tries to return the leases.
+	// stopTimeout limits how long a stopping replica tries to release the leases.
 	stopTimeout = 2 * time.Second
 
 	reasonGone = "the receiver has responded with status 410 Gone"
 )
 
-// Pauses returns the pauses between the attempts. One more attempt follows the last pause.
+// Pauses returns the pauses between the attempts to deliver an event. The last attempt follows the last pause.
 func Pauses() []time.Duration {
 	return []time.Duration{
 		5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour,
@@ -99,12 +99,13 @@ type Deliverer struct {
 	active map[string]bool
 }
 
-// New returns a deliverer. It does nothing until the service runs its Part.
+// New returns a Deliverer, whose Part the service must run.
 func New(options Options) *Deliverer {
 	return &Deliverer{Options: options, owner: uuid.NewString(), active: map[string]bool{}}
 }
 
-// Part returns the lifecycle.Part that calls Start periodically. When it stops, it waits for running attempts and returns the leases.
+// Part returns the lifecycle.Part that calls Start periodically. When the part stops, it waits for running attempts and releases
+// the leases.
 func (d *Deliverer) Part() lifecycle.Part {
 	periodic := lifecycle.Periodic{Name: "webhooks", Every: checkEvery, Work: d.Start, Clock: d.Clock, Log: d.Log}.Part()
 
@@ -163,7 +164,7 @@ func (d *Deliverer) end(id string) {
 	delete(d.active, id)
 }
 
-// deliver sends everything that is due to the webhook, if this replica has the lease or can take it.
+// deliver sends all due events to the webhook, if this replica has the lease or can take it.
 func (d *Deliverer) deliver(ctx context.Context, to webhooks.Webhook) error {
 	run := &run{Deliverer: d, webhook: to}
 
@@ -172,7 +173,7 @@ func (d *Deliverer) deliver(ctx context.Context, to webhooks.Webhook) error {
 		defer cancel()
 
 		if err := d.Store.ReturnLease(limited, to.ID, d.owner); err != nil {
-			d.Log.WithError(err).Debug("webhooks: the lease could not be given back; another replica can take it when it expires")
+			d.Log.WithError(err).Debug("webhooks: the lease could not be released; another replica can take it when it expires")
 		}
 	}()
 
@@ -253,7 +254,7 @@ func (r *run) hold(ctx context.Context) error {
 	return nil
 }
 
-// add turns the next events of the log into deliveries. It reports whether the position has moved.
+// add turns the next events of the log into deliveries. It reports whether its position in the log has moved.
 func (r *run) add(ctx context.Context) (bool, error) {
 	if pending, err := r.Store.Count(ctx, r.webhook.ID, false, maxPending); err != nil || pending >= maxPending {
 		return false, err
@@ -346,7 +347,7 @@ func (r *run) failed(ctx context.Context, delivery webhooks.Delivery, cause erro
 
 	if delivery.Dead {
 		r.Metrics.ended(resultDead)
-		line.Warnf("webhooks: event %s is a dead letter after %d attempts", delivery.Event.ID, delivery.Attempts)
+		line.Warnf("webhooks: event %s became a dead letter after %d attempts", delivery.Event.ID, delivery.Attempts)
 	}
 
 	if delivery.Status != http.StatusGone {
@@ -358,7 +359,7 @@ func (r *run) failed(ctx context.Context, delivery webhooks.Delivery, cause erro
 	return errors.Join(r.Store.Disable(ctx, r.webhook.ID, reasonGone, now), errLeaseLost)
 }
 
-// Signing returns the secrets that must sign a message at the given time.
+// Signing returns the secrets with which a message must be signed at the given time.
 func Signing(secrets webhooks.Secrets, now time.Time) []secret.String {
 	signing := []secret.String{secrets.Current}
 	if secrets.Previous != "" && now.Before(secrets.PreviousUntil) {

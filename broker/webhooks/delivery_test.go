@@ -138,7 +138,7 @@ func (f *fixture) wantCounts(delivered, failed, dead, pending, letters int) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(f.metrics)
 
-	want := fmt.Sprintf(`# HELP environment_broker_webhook_attempts_total Attempts of this replica to deliver events to webhooks, by result: delivered, failed, dead letter (a last attempt that failed; it is counted in addition).
+	want := fmt.Sprintf(`# HELP environment_broker_webhook_attempts_total Attempts by this replica to deliver events to webhooks, by result: delivered, failed, dead letter (a last attempt that failed, which is also counted as failed).
 # TYPE environment_broker_webhook_attempts_total counter
 environment_broker_webhook_attempts_total{result="dead letter"} %d
 environment_broker_webhook_attempts_total{result="delivered"} %d

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/webhooks"
 )
 
-// scrapeTimeout limits the database query of a scrape.
+// scrapeTimeout limits the database query that each scrape makes.
 const scrapeTimeout = 2 * time.Second
 
 // The values of the result label.
@@ -21,8 +21,8 @@ const (
 	resultDead      = "dead letter"
 )
 
-// Metrics is a prometheus.Collector that reports the number of undelivered events, and counts attempts by result. Each scrape queries
-// the database. While the database is down, the numbers of deliveries are absent.
+// Metrics is a prometheus.Collector that reports the number of undelivered events, and counts attempts by result. Each scrape
+// queries the database. While the database is down, the numbers of undelivered events are absent.
 type Metrics struct {
 	store  *webhooks.Store
 	clock  clock.PassiveClock
@@ -34,8 +34,8 @@ type Metrics struct {
 func NewMetrics(store *webhooks.Store, clock clock.PassiveClock, log logrus.FieldLogger) *Metrics {
 	metrics := &Metrics{store: store, clock: clock, log: log, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_webhook_attempts_total",
-		Help: "Attempts of this replica to deliver events to webhooks, by result: delivered, failed, dead letter (a last " +
-			"attempt that failed; it is counted in addition).",
+		Help: "Attempts by this replica to deliver events to webhooks, by result: delivered, failed, dead letter (a last " +
+			"attempt that failed, which is also counted as failed).",
 	}, []string{"result"})}
 
 	// The series must exist before the first event, or else an alert would miss that event.

@@ -28,7 +28,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// StartTimeout is how long the start of an API server may take. It is long, because the machine may compile other tests at the
+// StartTimeout limits how long an API server may take to start. It is long, because the machine may compile other tests at the
 // same time.
 const StartTimeout = 4 * time.Minute
 
@@ -50,7 +50,7 @@ func Main(m *testing.M, config **rest.Config) int {
 
 	started, err := environment.Start()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "starting the kube-apiserver of .bin, which `make garden` builds: %v\n", err)
+		fmt.Fprintf(os.Stderr, "starting the kube-apiserver in .bin, which `make garden` builds: %v\n", err)
 
 		return 1
 	}
@@ -114,8 +114,8 @@ func Kubeconfig(tb testing.TB, config *rest.Config) []byte {
 	return text
 }
 
-// repository returns the folder that contains go.mod. It searches upward from the current folder, because tests run in their
-// package's folder.
+// repository returns the repository's root folder, which contains go.mod. It searches upward from the current folder, because
+// tests run in the folder of their package.
 func repository() (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {
@@ -128,12 +128,12 @@ func repository() (string, error) {
 		}
 
 		if folder == filepath.Dir(folder) {
-			return "", errors.New("no go.mod in this folder and its parents")
+			return "", errors.New("no go.mod in this folder or its parents")
 		}
 	}
 }
 
-// Scheme returns a scheme with the kinds of Kubernetes and of package v1alpha1.
+// Scheme returns a scheme with the types of client-go and of package v1alpha1.
 func Scheme(tb testing.TB) *k8sruntime.Scheme {
 	tb.Helper()
 
@@ -149,7 +149,7 @@ func Scheme(tb testing.TB) *k8sruntime.Scheme {
 	return scheme
 }
 
-// Client returns a client that knows the kinds of Scheme.
+// Client returns a client that uses Scheme.
 func Client(tb testing.TB, config *rest.Config) client.WithWatch {
 	tb.Helper()
 
@@ -173,8 +173,8 @@ func Namespace(tb testing.TB, config *rest.Config) string {
 	return namespace.Name
 }
 
-// Token creates a ServiceAccount in the namespace and returns a token for it. The ServiceAccount is bound to the ClusterRoles, which
-// must exist.
+// Token creates a ServiceAccount in the namespace, binds it to the given ClusterRoles, which must exist, and returns a token for
+// it.
 func Token(tb testing.TB, config *rest.Config, namespace, account string, roles ...string) string {
 	tb.Helper()
 
@@ -210,13 +210,15 @@ func Token(tb testing.TB, config *rest.Config, namespace, account string, roles 
 }
 
 const (
-	// patience is how long Eventually waits for a change. The API server may share two cores with other tests.
+	// patience is how long Eventually waits for the result of the check to change. It is long, because the API server may share two
+	// cores with other tests.
 	patience = 4 * time.Minute
-	// limit is how long Eventually waits in total.
+	// limit is how long Eventually waits in total, even if the result of the check keeps changing.
 	limit = 15 * time.Minute
 )
 
-// Eventually repeats the check until it returns "". It fails the test if the text has not changed for four minutes, or after a quarter of an hour.
+// Eventually repeats the check until it returns "". The test fails if the result does not change for 4 minutes, or after 15
+// minutes in total.
 func Eventually(tb testing.TB, check func() string) {
 	tb.Helper()
 

@@ -1,3 +1,3 @@
-// Package bundletest helps the tests of the bundle provisioner. With the build tag garden, it starts a kube-apiserver and etcd with
-// the CustomResourceDefinitions of the API.
+// Package bundletest helps to test the bundle provisioner. With the build tag garden, it can start etcd and a kube-apiserver that
+// serves the provisioner's CustomResourceDefinitions.
 package bundletest

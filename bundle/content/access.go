@@ -19,16 +19,17 @@ import (
 )
 
 const (
-	// reviewTimeout limits how long the reviews of a request may take in total.
+	// reviewTimeout limits the total duration of the TokenReview and the SubjectAccessReview for a request.
 	reviewTimeout = 10 * time.Second
-	// remembered is the maximum number of results in each cache.
+	// remembered is the maximum number of entries in each cache.
 	remembered = 4096
 	// maxDenial is the maximum time for which a denial is cached, so that a new role takes effect soon.
 	maxDenial = 10 * time.Second
 )
 
 // Access authenticates requests with TokenReviews and authorizes them with SubjectAccessReviews. The authentication filter of
-// controller-runtime does so too, but it responds to invalid tokens with the status 500, and its cache lifetimes are fixed.
+// controller-runtime is not used, because it responds to invalid tokens with the status 500, and its cache lifetimes cannot be
+// configured.
 type Access struct {
 	tokens  authenticationclient.TokenReviewInterface
 	reviews authorizationclient.SubjectAccessReviewInterface
@@ -46,7 +47,7 @@ type question struct {
 	verb, path string
 }
 
-// NewAccess returns an Access that caches permissions for the given time. Until then, a revoked token or role may still be accepted.
+// NewAccess returns an Access that caches permissions for the given time. A revoked token or role may be accepted until then.
 // Denials are cached for at most 10 seconds.
 func NewAccess(config *rest.Config, cached time.Duration, log logr.Logger) (*Access, error) {
 	authentication, err := authenticationclient.NewForConfig(config)
@@ -70,13 +71,13 @@ func NewAccess(config *rest.Config, cached time.Duration, log logr.Logger) (*Acc
 	}, nil
 }
 
-// Protect passes permitted requests to the next handler. It responds with 401 if there is no valid token, with 403 if no role permits the
-// path and the method, and with 503 if the API server cannot decide.
+// Protect passes permitted requests to the next handler. It responds with 401 if there is no valid token, with 403 if no role
+// grants the user the method on the path, and with 503 if the API server cannot decide.
 func (a *Access) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, found := bearerToken(r)
 		if !found {
-			refuse(w, http.StatusUnauthorized, "send a bearer token of the cluster")
+			refuse(w, http.StatusUnauthorized, "send a bearer token that the cluster accepts")
 
 			return
 		}

@@ -12,8 +12,8 @@ import (
 const (
 	// callsPerServer is the maximum number of concurrent calls to one content server.
 	callsPerServer = 64
-	// maxServers is the maximum number of circuit breakers. If a call to another server exceeds it, all breakers are dropped, even open
-	// ones. This is rare, because only provisioners write content addresses.
+	// maxServers is the maximum number of circuit breakers. When a call to another server would exceed it, all breakers are dropped,
+	// including the open ones. This is rare, because only provisioners set the addresses of content servers.
 	maxServers = 64
 )
 
@@ -59,8 +59,8 @@ func (b *breakers) of(host string) http.RoundTripper {
 	return b.servers[host]
 }
 
-// fault returns the reason why a response is a failure of the server, or "" if it is not one. A replica that does not have a
-// Bundle's content yet is not failing: it responds with 503 and a Retry-After header.
+// fault describes the failure of the server that a response reports, or returns "" if the server is working. A replica that does
+// not have a Bundle's content yet responds with 503 and a Retry-After header, which does not count as a failure.
 func fault(response *http.Response) string {
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:

@@ -20,30 +20,30 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
-// ErrUnavailable reports a failure that may be temporary: the server does not respond, does not have the content yet, or rejects the
-// client.
+// ErrUnavailable reports a failure that may be temporary: the server does not respond, does not have the content yet, or denies
+// the client access.
 var ErrUnavailable = errors.New("the content is not available at the moment")
 
 const defaultPause = 10 * time.Second
 
 // ClientOptions configures a Client.
 type ClientOptions struct {
-	// Token authenticates the client. TokenFile names a file with a token, which is read again when it changes. Set one of the two.
+	// Token authenticates the client. TokenFile is the path of a file with a token, which is read again when it changes. Set exactly
+	// one of the two.
 	Token, TokenFile string
-	// CA contains the CA certificates for the server in PEM form, and CAFile names a file with them. If both are empty, the system's
-	// CA certificates apply.
+	// CA contains the CA certificates for the server in PEM form. CAFile is the path of a file with such certificates. If both are
+	// empty, the system's CA certificates apply.
 	CA     []byte
 	CAFile string
 	// Timeout limits a call, including the transfer of the content. It is required.
 	Timeout time.Duration
 	// Pause is the time between calls to a server that does not respond. The default is 10 seconds.
 	Pause time.Duration
-	// Limits apply to the content. CompressedBytes is required. For other fields that are zero, the defaults of package archive
-	// apply.
+	// Limits applies to the content. CompressedBytes is required. Other fields that are zero have the defaults of package archive.
 	Limits archive.Limits
 }
 
-// Client fetches the content of Bundles from any provisioner that serves it.
+// Client fetches the content of Bundles from provisioners, also from others than this project's, and uploads content.
 type Client struct {
 	http    *http.Client
 	timeout time.Duration
@@ -72,9 +72,9 @@ func NewClient(options ClientOptions) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Fetch writes the content of a Bundle into a folder. If digest is not empty, the content must have this digest. Bundles of other
-// provisioners have no digest in their status. The error wraps ErrUnavailable if a later call may succeed, except for an interrupted
-// transfer. After an error, the folder may contain a part of the content.
+// Fetch writes the content of a Bundle into a folder. If digest is not empty, the content must have this digest. It is empty for
+// Bundles of other provisioners, which do not report a digest. The error wraps ErrUnavailable if a later call may succeed, except
+// for an interrupted transfer. After an error, the folder may contain a part of the content.
 func (c *Client) Fetch(ctx context.Context, contentURL, digest string, into *os.Root) error {
 	address, err := url.Parse(contentURL)
 	if err != nil || address.Scheme != "https" || address.Host == "" {
@@ -119,8 +119,8 @@ func (c *Client) Fetch(ctx context.Context, contentURL, digest string, into *os.
 	return nil
 }
 
-// Upload sends an archive to the server with the given address, as the content of a Bundle with the source upload. It reports whether the
-// content is new.
+// Upload sends an archive to the server with the given address, as the content of a Bundle whose source is an upload. created is
+// false if the server already has the same content.
 func (c *Client) Upload(ctx context.Context, server, bundle string, content io.Reader, size int64) (created bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -148,12 +148,12 @@ func (c *Client) Upload(ctx context.Context, server, bundle string, content io.R
 	}
 }
 
-// problem describes a response that does not report success.
+// problem converts a response whose status is not a success to an error.
 func problem(response *http.Response) error {
 	const maxText = 1 << 10
 
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxText))
-	err := fmt.Errorf("the content server responds %d: %s", response.StatusCode, strconv.Quote(strings.TrimSpace(string(text))))
+	err := fmt.Errorf("the content server responded with status %d: %s", response.StatusCode, strconv.Quote(strings.TrimSpace(string(text))))
 
 	if response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusNotFound ||
 		response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {

@@ -22,21 +22,21 @@ import (
 const (
 	bundlesPath = "/bundles/"
 	uploadsPath = "/uploads/"
-	// transferTimeout limits the duration of a download or upload.
+	// transferTimeout limits the duration of each download or upload.
 	transferTimeout = 10 * time.Minute
-	// readTimeout limits the duration of a call to the API server.
+	// readTimeout limits the duration of each call to the API server.
 	readTimeout = 10 * time.Second
-	// retryAfter is the value of the Retry-After header, in seconds.
+	// retryAfter is the value of the Retry-After header of responses with status 503, in seconds.
 	retryAfter = 2
 )
 
-// paths matches the valid paths. No other path reaches the store.
+// paths matches the valid paths and captures the names of the Bundles. Requests with other paths never reach the store.
 var paths = regexp.MustCompile(`^(/bundles/|/uploads/)([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)\.tgz$`)
 
-// errTooLarge ends an upload that is larger than permitted.
+// errTooLarge is the error for an upload that is larger than permitted.
 var errTooLarge = errors.New("the upload is too large")
 
-// Store contains the content of Bundles and the uploads. The error for a missing file is fs.ErrNotExist.
+// Store contains the content of Bundles and the uploads. If a file does not exist, the error is fs.ErrNotExist.
 type Store interface {
 	Open(digest string) (content io.ReadSeekCloser, size int64, err error)
 	// PutUpload replaces the upload for a Bundle. If reading the content fails, the previous upload stays.
@@ -46,13 +46,14 @@ type Store interface {
 
 // Options configures a Server. All fields are required.
 type Options struct {
-	// Bundles reads from the cache. Live reads from the API server, and is used when a Bundle is missing from the cache or not unpacked
-	// there: after a restart of the API server, the watch of this replica may lag behind that of the replica that unpacked the Bundle.
+	// Bundles reads from the cache. Live reads from the API server, and is used when a Bundle is missing from the cache or not
+	// unpacked there: after a restart of the API server, this replica's watch may be behind the watch of the replica that unpacked
+	// the Bundle.
 	Bundles, Live client.Reader
 	Store         Store
 	// Ours reports whether this provisioner unpacks Bundles of the given class.
 	Ours func(class string) bool
-	// Fill fetches the missing content of an unpacked Bundle in the background.
+	// Fill starts to fetch, in the background, the content of an unpacked Bundle that this replica does not have.
 	Fill func(bundle *v1alpha1.Bundle)
 	// Uploaded is called for each new upload.
 	Uploaded func(bundle string)
@@ -92,8 +93,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bundle returns the Bundle with the given name. If the Bundle does not exist, has a class of another provisioner or cannot be read,
-// bundle sends an error response and returns nil.
+// bundle returns the Bundle with the given name. If the Bundle does not exist, belongs to another provisioner's class or cannot be
+// read, bundle sends an error response and returns nil.
 func (s *Server) bundle(w http.ResponseWriter, r *http.Request, name string) *v1alpha1.Bundle {
 	bundle, key := &v1alpha1.Bundle{}, client.ObjectKey{Name: name}
 
@@ -208,8 +209,8 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, name string) {
 	}
 }
 
-// complete reports whether this replica has the content of an unpacked Bundle. If it is missing, an upload of the same content restores
-// it. Content that cannot be read at the moment does not count as missing.
+// complete reports whether this replica has the content of an unpacked Bundle. If the content is missing, a client can restore it
+// by uploading the same content again. Content that cannot be read at the moment does not count as missing.
 func (s *Server) complete(bundle *v1alpha1.Bundle) bool {
 	content, _, err := s.options.Store.Open(bundle.Status.Digest)
 	if err == nil {
@@ -219,8 +220,8 @@ func (s *Server) complete(bundle *v1alpha1.Bundle) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// compare responds to an upload for an unpacked Bundle, whose content can no longer change: with 204 if the upload equals the stored one,
-// and otherwise with 409.
+// compare responds to an upload for an unpacked Bundle. The content of such a Bundle can no longer change, so the response is 204
+// if the upload equals the stored one, and 409 otherwise.
 func (s *Server) compare(w http.ResponseWriter, body io.Reader, name string) {
 	conflict := "the Bundle " + name + " is unpacked, and its content cannot change: create another Bundle"
 
@@ -282,7 +283,7 @@ func (s *Server) refuseUpload(w http.ResponseWriter, name string, err error) {
 	retryLater(w, "the upload could not be stored")
 }
 
-// bounded is a reader that fails with errTooLarge after the permitted number of bytes.
+// bounded is a reader that fails with errTooLarge when more than the permitted number of bytes are read.
 type bounded struct {
 	reader io.Reader
 	left   int64

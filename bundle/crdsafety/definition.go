@@ -7,7 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// AnnotationValidation is the annotation of a CustomResourceDefinition that permits unsafe changes if its value is "false".
+// AnnotationValidation is an annotation of CustomResourceDefinitions. The value "false" permits unsafe changes.
 const AnnotationValidation = "core.rukpak.io/safe-crd-upgrade-validation"
 
 // Violation is an unsafe change to a CustomResourceDefinition.
@@ -32,7 +32,7 @@ func (v Violation) String() string {
 	return text + ": " + v.Problem
 }
 
-// Permitted reports whether the annotation of one of the definitions permits unsafe changes.
+// Permitted reports whether at least one of the definitions has the annotation that permits unsafe changes.
 func Permitted(definitions ...*apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.ContainsFunc(definitions, func(one *apiextensionsv1.CustomResourceDefinition) bool {
 		return one.Annotations[AnnotationValidation] == "false"

@@ -57,11 +57,11 @@ func TestSchema(t *testing.T) {
 		},
 		{"elements have fields, too", "{type: array, items: {type: object, properties: {a: {type: string}}}}", "{type: array, items: {type: object}}", "field .spec[].a: the field is removed"},
 		{"values of a map have types", "{type: object, additionalProperties: {type: string}}", "{type: object, additionalProperties: {type: integer}}", "field .spec.*: the type changes"},
-		{"a map becomes an object without fields", "{type: object, additionalProperties: {type: string}}", "{type: object}", "other fields are no longer permitted"},
+		{"a map becomes an object without fields", "{type: object, additionalProperties: {type: string}}", "{type: object}", "additional fields are no longer permitted"},
 		{"unknown fields are dropped", "{type: object, x-kubernetes-preserve-unknown-fields: true}", "{type: object}", "unknown fields are no longer preserved"},
 		{
 			"unknown fields get a type", "{type: object, x-kubernetes-preserve-unknown-fields: true}",
-			"{type: object, additionalProperties: {type: string}}", "other fields now have a schema",
+			"{type: object, additionalProperties: {type: string}}", "additional fields now have a schema",
 		},
 
 		{"an enumeration excludes other values", "{type: string}", "{type: string, enum: [a]}", "only certain values are permitted"},
@@ -92,7 +92,7 @@ func TestSchema(t *testing.T) {
 		{"maxItems falls", "{type: array, items: {type: string}, maxItems: 3}", "{type: array, items: {type: string}, maxItems: 2}", "maxItems changes from 3 to 2"},
 		{"minProperties is new", "{type: object}", "{type: object, minProperties: 1}", "a limit is added: minProperties 1"},
 		{"maxProperties falls", "{type: object, maxProperties: 3}", "{type: object, maxProperties: 2}", "maxProperties changes from 3 to 2"},
-		{"equal elements are excluded", "{type: array, items: {type: string}}", "{type: array, items: {type: string}, uniqueItems: true}", "equal elements"},
+		{"equal elements are excluded", "{type: array, items: {type: string}}", "{type: array, items: {type: string}, uniqueItems: true}", "duplicate elements"},
 		{"a set excludes equal elements", "{type: array, items: {type: string}}", "{type: array, items: {type: string}, x-kubernetes-list-type: set}", "the list type changes from atomic to set"},
 		{"an atomic list accepts the elements of a set", "{type: array, items: {type: string}, x-kubernetes-list-type: set}", "{type: array, items: {type: string}}", ""},
 		{"elements get a schema", "{type: array}", "{type: array, items: {type: string}}", "the elements now have a schema"},

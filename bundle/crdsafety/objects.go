@@ -17,15 +17,17 @@ import (
 )
 
 const (
-	// MaxObjects is the maximum number of objects of a kind that Objects validates. page is the number of objects in one response.
+	// MaxObjects is the maximum number of objects of a kind that Objects validates. page is the maximum number of objects that one
+	// call to the API server returns.
 	MaxObjects = 1000
 	page       = 100
 	// maxViolations is the number of violations after which Objects returns.
 	maxViolations = 5
 )
 
-// Objects returns violations for existing objects of the kind that are valid at present, but that the new schema of their version would
-// reject. It validates up to MaxObjects objects, and stops after a few violations. Validation rules (CEL) are not evaluated.
+// Objects returns violations for existing objects of the defined kind that the present schema of their version accepts, but the
+// wanted schema would reject. It validates up to MaxObjects objects, and stops after a few violations. Validation rules (CEL) are
+// not evaluated.
 func Objects(ctx context.Context, reader client.Reader, present, wanted *apiextensionsv1.CustomResourceDefinition) (violations []Violation, err error) {
 	for i := range wanted.Spec.Versions {
 		after := &wanted.Spec.Versions[i]
@@ -66,8 +68,8 @@ func Objects(ctx context.Context, reader client.Reader, present, wanted *apiexte
 	return violations, nil
 }
 
-// each calls visit with the objects of a kind until visit returns false or MaxObjects objects were read. If the API server does not serve
-// the kind, there are no objects.
+// each calls visit for each object of the given kind, until visit returns false or MaxObjects objects were read. If the API server
+// does not serve the kind, visit is never called.
 func each(ctx context.Context, reader client.Reader, kind kinds.GroupVersionKind, visit func(*unstructured.Unstructured) bool) error {
 	kind.Kind += "List"
 

@@ -15,12 +15,12 @@ import (
 
 type schema = apiextensionsv1.JSONSchemaProps
 
-// comparison reports the unsafe changes between two schemas.
+// comparison compares two schemas and reports the unsafe changes.
 type comparison struct {
 	report func(field, problem string)
 }
 
-// schema compares the schemas of a field, and reports changes that make it reject values that it accepted before.
+// schema compares the schemas of a field, and reports each change that makes the field reject values that it accepted before.
 func (c comparison) schema(field string, before, after *schema) {
 	c.kind(field, before, after)
 	c.values(field, before, after)
@@ -36,11 +36,11 @@ func (c comparison) schema(field string, before, after *schema) {
 	}
 }
 
-// kind compares the type of a field.
+// kind compares the type, the nullability and the format of a field.
 func (c comparison) kind(field string, before, after *schema) {
 	switch {
 	case before.XIntOrString && !after.XIntOrString:
-		c.report(field, "it no longer accepts both numbers and strings")
+		c.report(field, "the field no longer accepts both numbers and strings")
 	case before.Type != after.Type && !after.XIntOrString && after.Type != "" && (before.Type != "integer" || after.Type != "number"):
 		c.report(field, fmt.Sprintf("the type changes from %q to %q", before.Type, after.Type))
 	}
@@ -54,7 +54,7 @@ func (c comparison) kind(field string, before, after *schema) {
 	}
 }
 
-// values compares the permitted values and the default of a field.
+// values compares the enum, the pattern and the default of a field.
 func (c comparison) values(field string, before, after *schema) {
 	switch {
 	case len(after.Enum) > 0 && len(before.Enum) == 0:
@@ -91,7 +91,7 @@ func sameJSON(a, b []byte) bool {
 	return bytes.Equal(a, b) || json.Unmarshal(a, &first) == nil && json.Unmarshal(b, &second) == nil && reflect.DeepEqual(first, second)
 }
 
-// limits compares the numeric limits of a field, and the rules for the elements of a list.
+// limits compares the numeric limits of a field and, for a list, the rules for its elements.
 func (c comparison) limits(field string, before, after *schema) {
 	lower(c, field, "minimum", before.Minimum, after.Minimum)
 	upper(c, field, "maximum", before.Maximum, after.Maximum)
@@ -115,7 +115,7 @@ func (c comparison) limits(field string, before, after *schema) {
 	}
 
 	if after.UniqueItems && !before.UniqueItems {
-		c.report(field, "equal elements are no longer permitted")
+		c.report(field, "duplicate elements are no longer permitted")
 	}
 
 	listType := func(one *schema) string {
@@ -135,7 +135,7 @@ func sameLimit(before, after *float64) bool {
 	return before != nil && after != nil && *before == *after
 }
 
-// lower reports an increase of a lower limit, and upper a decrease of an upper limit.
+// lower reports that a lower limit was added or increased. upper reports that an upper limit was added or decreased.
 func lower[T cmp.Ordered](c comparison, field, name string, before, after *T) {
 	if after != nil && (before == nil || *after > *before) {
 		c.report(field, limitText(name, before, *after))
@@ -156,7 +156,7 @@ func limitText[T any](name string, before *T, after T) string {
 	return fmt.Sprintf("%s changes from %v to %v", name, *before, after)
 }
 
-// combined compares the schemas that a field must satisfy in combination. Because it does not compute which values the combination
+// combined compares the keywords that combine schemas, such as allOf. Because it does not compute which values the combination
 // accepts, it reports every change except a removal.
 func (c comparison) combined(field string, before, after *schema) {
 	for name, both := range map[string][2][]schema{
@@ -172,7 +172,7 @@ func (c comparison) combined(field string, before, after *schema) {
 	}
 }
 
-// properties compares the fields of an object.
+// properties compares the listed fields of an object.
 func (c comparison) properties(field string, before, after *schema) {
 	for _, name := range slices.Sorted(maps.Keys(before.Properties)) {
 		former := before.Properties[name]
@@ -192,12 +192,12 @@ func (c comparison) properties(field string, before, after *schema) {
 	}
 }
 
-// preserves reports whether the API server keeps fields of the object that its schema does not name.
+// preserves reports whether the API server keeps fields of an object that the schema does not list.
 func preserves(one *schema) bool {
 	return one.XPreserveUnknownFields != nil && *one.XPreserveUnknownFields || one.AdditionalProperties != nil && one.AdditionalProperties.Allows
 }
 
-// additional compares the schemas for those fields of an object that are not listed in properties.
+// additional compares the schemas that apply to the fields of an object that are not listed in properties.
 func (c comparison) additional(field string, before, after *schema) {
 	was, is := before.AdditionalProperties, after.AdditionalProperties
 
@@ -205,9 +205,9 @@ func (c comparison) additional(field string, before, after *schema) {
 	case was != nil && was.Schema != nil && is != nil && is.Schema != nil:
 		c.schema(field+".*", was.Schema, is.Schema)
 	case was != nil && (was.Allows || was.Schema != nil) && (is == nil || !is.Allows && is.Schema == nil) && !preserves(after):
-		c.report(field, "other fields are no longer permitted")
+		c.report(field, "additional fields are no longer permitted")
 	case is != nil && is.Schema != nil && was == nil && preserves(before):
-		c.report(field, "other fields now have a schema")
+		c.report(field, "additional fields now have a schema")
 	case before.XPreserveUnknownFields != nil && *before.XPreserveUnknownFields && !preserves(after) && (is == nil || is.Schema == nil):
 		c.report(field, "unknown fields are no longer preserved")
 	}

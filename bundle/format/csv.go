@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// kindCSV is the kind of the object that describes an operator to Operator Lifecycle Manager.
+// kindCSV is the kind of the object that describes an operator for Operator Lifecycle Manager.
 const kindCSV = "ClusterServiceVersion"
 
 // clusterServiceVersion contains the fields of a ClusterServiceVersion that an installation needs.
@@ -36,7 +36,7 @@ type installMode struct {
 	Supported bool   `json:"supported"`
 }
 
-// strategy contains the objects of the install strategy "deployment".
+// strategy contains the Deployments and permissions of the "deployment" install strategy.
 type strategy struct {
 	Deployments        []deployment `json:"deployments"`
 	Permissions        []permission `json:"permissions"`

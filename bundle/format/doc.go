@@ -1,4 +1,4 @@
-// Package format reads the formats of bundles. The class of a Bundle determines its format. Plain is the format plain+v0, which most
-// BundleDeployments read. Registry is the format registry+v1, and Kustomize is the format for kustomizations. Both are converted to
-// plain+v0. Helm is the format helm+v3. The BundleDeployment controller renders its charts.
+// Package format reads the formats of bundles. The class of a Bundle determines its format. Plain is the plain+v0 format, which
+// most BundleDeployments read. Registry is the registry+v1 format, and Kustomize is the format for kustomizations. Both are
+// converted to plain+v0. Helm is the helm+v3 format, whose charts the BundleDeployment controller renders.
 package format

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// masked is the path of an optional file with texts that messages must not contain, as a JSON array of strings. rukpak's plain+v0 does
-// not have this file.
+// masked is the path of an optional file that lists texts that messages must not contain, as a JSON array of strings. The plain+v0
+// format of rukpak has no such file.
 const masked = "metadata/masked.json"
 
-// shortest is the length of the shortest Secret value that is masked. Shorter values would also match parts of ordinary words.
+// shortest is the minimum length of Secret values that are masked. Masking shorter ones would also hide parts of ordinary words.
 const shortest = 4
 
 // Masked returns the texts of a bundle that messages must not contain: those that metadata/masked.json lists, and the values of Secrets.
@@ -42,7 +42,7 @@ func IsSecret(object *unstructured.Unstructured) bool {
 	return object.GetAPIVersion() == "v1" && object.GetKind() == "Secret"
 }
 
-// SecretValues returns the values of a Secret in plain text, except very short ones. It returns nothing for other objects.
+// SecretValues returns the values of a Secret in plain text, except very short ones. For objects of other kinds, it returns nil.
 func SecretValues(secret *unstructured.Unstructured) (values []string) {
 	if !IsSecret(secret) {
 		return nil

@@ -19,8 +19,8 @@ import (
 // manifests is the name of the folder that contains the objects.
 const manifests = "manifests"
 
-// Plain is the format plain+v0: a manifests folder without subfolders, whose files contain objects in YAML or JSON. A file can contain
-// any number of documents. A bundle contains at least one object. Other folders are ignored.
+// Plain is the plain+v0 format: a manifests folder without subfolders, whose files contain objects in YAML or JSON. A file can
+// contain any number of documents. A bundle contains at least one object. Other folders are ignored.
 type Plain struct{}
 
 // Convert checks the bundle and returns it unchanged.
@@ -30,14 +30,14 @@ func (Plain) Convert(_ context.Context, bundle fs.FS) (fs.FS, error) {
 	return bundle, err
 }
 
-// Objects returns the objects of a plain+v0 bundle in the order of the file names. A List is replaced by its items. Errors name the file,
-// and the line if it is known.
+// Objects returns the objects of a plain+v0 bundle sorted by file name. A List is replaced by its items. Errors name the file, and
+// the line if it is known.
 func Objects(bundle fs.FS) ([]*unstructured.Unstructured, error) {
 	entries, err := fs.ReadDir(bundle, manifests)
 
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, errors.New("the bundle has no manifests folder: put the objects there, or set the source's directory to the folder above it")
+		return nil, errors.New("the bundle has no manifests folder: put the objects into one, or set the directory of the source to the folder that contains it")
 	case err != nil:
 		return nil, fmt.Errorf("reading the manifests folder: %w", err)
 	}
@@ -81,7 +81,8 @@ func Objects(bundle fs.FS) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// identity returns the group, kind, namespace and name of an object as text. Two objects with the same text cannot exist at the same time.
+// identity returns the group, kind, namespace and name of an object as text. Objects with the same identity cannot exist at the
+// same time.
 func identity(object *unstructured.Unstructured) string {
 	kind := object.GroupVersionKind().GroupKind()
 	if object.GetNamespace() == "" {
@@ -149,7 +150,7 @@ func decodeJSON(content []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// objectsOf returns the objects of a YAML document, and nothing for an empty one.
+// objectsOf returns the objects of a YAML document, or nil if the document is empty.
 func objectsOf(document *yaml.Node) ([]*unstructured.Unstructured, error) {
 	line := document.Line
 	if len(document.Content) > 0 {
@@ -223,7 +224,7 @@ func check(object *unstructured.Unstructured) error {
 	}
 }
 
-// Distinct fails if two of the objects are the same object.
+// Distinct returns an error if two of the objects have the same group, kind, namespace and name.
 func Distinct(objects []*unstructured.Unstructured) error {
 	seen := map[string]bool{}
 

@@ -20,13 +20,13 @@ const (
 	annotationsFile     = "metadata/annotations.yaml"
 	packageAnnotation   = "operators.operatorframework.io.bundle.package.v1"
 	namespaceAnnotation = "operatorframework.io/suggested-namespace"
-	// manifestFile is the only file of a converted bundle.
+	// manifestFile is the only file in a converted bundle.
 	manifestFile = "manifest.yaml"
 )
 
-// Registry is the format registry+v1 of Operator Lifecycle Manager: metadata/annotations.yaml contains the name of the package, and the
-// manifests folder contains one ClusterServiceVersion, CustomResourceDefinitions and other objects. The operator must support the
-// AllNamespaces install mode, and must not need APIServices or webhooks.
+// Registry is the registry+v1 format of Operator Lifecycle Manager: metadata/annotations.yaml contains the name of the package,
+// and the manifests folder contains one ClusterServiceVersion, CustomResourceDefinitions and other objects. The operator must
+// support the AllNamespaces install mode, and must not need APIServices or webhooks.
 type Registry struct{}
 
 // Convert returns a plain+v0 bundle that installs the operator for all namespaces. Equal bundles have equal results.
@@ -90,7 +90,8 @@ func readMetadata(bundle fs.FS) (metadata, error) {
 	return found, nil
 }
 
-// installNamespace returns the namespace that the bundle suggests, or a namespace named after the package.
+// installNamespace returns the install namespace that the operator suggests. If it suggests none, the namespace is named after the
+// package.
 func (m metadata) installNamespace(operator *clusterServiceVersion) (string, error) {
 	namespace := cmp.Or(operator.Metadata.Annotations[namespaceAnnotation], m.Annotations[namespaceAnnotation], m.Annotations[packageAnnotation]+"-system")
 

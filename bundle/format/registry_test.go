@@ -151,7 +151,7 @@ func TestBundlesThatAreNotRegistry(t *testing.T) {
 		"webhook":            {operator("  webhookdefinitions: [{type: ValidatingAdmissionWebhook}]\n"), "a.v1: it has webhooks"},
 		"strategy":           {operator("  install: {strategy: magic}\n"), `the install strategy "magic" is unknown`},
 		"kind":               {operator("---\napiVersion: example.com/v1\nkind: Cache\nmetadata: {name: c}\n"), "contains the Cache c, but registry+v1 does not support this kind"},
-		"moved together":     {operator(strings.Replace(account, "NS", "one", 1) + strings.Replace(account, "NS", "two", 1)), "become the same object in the install namespace, ServiceAccount a-system/b"},
+		"moved together":     {operator(strings.Replace(account, "NS", "one", 1) + strings.Replace(account, "NS", "two", 1)), "become the same object, ServiceAccount a-system/b, in the install namespace"},
 		"deployment twice":   {operator(strings.Replace(deployment, "DUPLICATE", ", {name: d, spec: {}}", 1)), "has a second Deployment.apps a-system/d"},
 		"nameless":           {operator("  install: {spec: {deployments: [{spec: {}}]}}\n"), "the Deployment has no metadata.name"},
 		"no spec":            {operator("  install: {spec: {deployments: [{name: d}]}}\n"), `the deployment "d": it has no spec`},

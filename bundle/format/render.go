@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// targetAnnotation contains the namespaces that an operator watches. It is empty if the operator watches all namespaces.
+	// targetAnnotation contains the namespaces that an operator watches. An empty value stands for all namespaces.
 	targetAnnotation = "olm.targetNamespaces"
 	// defaultAccount is the ServiceAccount that exists in each namespace.
 	defaultAccount = "default"
@@ -45,7 +45,8 @@ var namespaced = map[string]bool{ //nolint:gochecknoglobals // a constant table
 	"VerticalPodAutoscaler":    true,
 }
 
-// render returns the objects of the operator and the others, sorted by kind, in the order of installation, and then by name.
+// render returns the objects that the operator describes, together with the other objects of the bundle. They are sorted by the
+// order in which their kinds must be installed, and then by name.
 func render(operator *clusterServiceVersion, others []*unstructured.Unstructured, namespace string) ([]*unstructured.Unstructured, error) {
 	objects := map[string]*unstructured.Unstructured{}
 
@@ -61,7 +62,7 @@ func render(operator *clusterServiceVersion, others []*unstructured.Unstructured
 		}
 
 		if objects[identity(object)] != nil {
-			return nil, fmt.Errorf("two objects of the bundle become the same object in the install namespace, %s: remove one of them", identity(object))
+			return nil, fmt.Errorf("two objects of the bundle become the same object, %s, in the install namespace: remove one of them", identity(object))
 		}
 
 		objects[identity(object)] = object
@@ -87,7 +88,7 @@ func render(operator *clusterServiceVersion, others []*unstructured.Unstructured
 	return slices.SortedFunc(maps.Values(objects), compare), nil
 }
 
-// compare sorts objects by the order of their kinds, then by identity.
+// compare sorts objects by the order in which their kinds must be installed, and then by identity.
 func compare(a, b *unstructured.Unstructured) int {
 	order := []string{"Namespace", "CustomResourceDefinition", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 	rank := func(object *unstructured.Unstructured) int {
@@ -157,8 +158,8 @@ func (o *clusterServiceVersion) objects(namespace string) ([]*unstructured.Unstr
 	return append(objects, deployments...), nil
 }
 
-// clusterPermissions returns the permissions for the whole cluster. In the AllNamespaces install mode, they include the permissions for a
-// namespace, extended by the permission to read namespaces. Equal permissions occur only once.
+// clusterPermissions returns the permissions that apply to the whole cluster. In the AllNamespaces install mode, these include the
+// operator's namespace permissions, each with the additional permission to read namespaces. Duplicates are removed.
 func (o *clusterServiceVersion) clusterPermissions() []permission {
 	all := slices.Clone(o.Spec.Install.Spec.ClusterPermissions)
 
@@ -186,7 +187,7 @@ func (o *clusterServiceVersion) clusterPermissions() []permission {
 	return unique
 }
 
-// clusterRole returns the role with the permission, and its binding.
+// clusterRole returns a ClusterRole with the granted permission, and its ClusterRoleBinding.
 func (o *clusterServiceVersion) clusterRole(granted permission, namespace string) []any {
 	if granted.Rules == nil {
 		granted.Rules = []rbacv1.PolicyRule{}
@@ -205,7 +206,7 @@ func (o *clusterServiceVersion) clusterRole(granted permission, namespace string
 	}
 }
 
-// roleName returns a name that depends on the operator, the ServiceAccount and the rules.
+// roleName returns a name that is derived from the operator, the ServiceAccount and the rules of the permission.
 func (o *clusterServiceVersion) roleName(granted permission) string {
 	text, _ := json.Marshal(granted) //nolint:errchkjson // it consists of strings
 	digest := sha256.Sum256(append([]byte(o.Metadata.Name+"\n"), text...))
@@ -238,7 +239,7 @@ func (o *clusterServiceVersion) deployment(from deployment, namespace string) (*
 	maps.Copy(annotations, template)
 	annotations[targetAnnotation] = ""
 
-	// Operators read this annotation of their Pods.
+	// The operator in the Pods reads this annotation to find out which namespaces it must watch.
 	if err := unstructured.SetNestedField(spec, "", "template", "metadata", "annotations", targetAnnotation); err != nil {
 		return nil, "", err
 	}

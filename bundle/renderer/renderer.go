@@ -20,32 +20,32 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// ProcessName is argv[0] of a process that renders. engines.Main recognizes the process by this name.
+// ProcessName is argv[0] of the rendering processes. engines.Main recognizes them by this name.
 const ProcessName = "bundle-renderer"
 
-// Exit codes of a process that renders.
+// Exit codes of a rendering process.
 const (
-	// ExitInvalid means that the bundle or its values cannot be rendered. The message is on the standard error.
+	// ExitInvalid means that the bundle or its values cannot be rendered. The process has written the reason to its standard error.
 	ExitInvalid = 3
-	// ExitTimeout means that the process has ended itself, because its parent has not ended it in time.
+	// ExitTimeout means that the process ended itself, because its parent had not ended it in time.
 	ExitTimeout = 4
-	// exitFatal is the code of Go's runtime after a fatal error: the stack or the memory has reached its limit. Because the runtime may
-	// fail in any way when it has no memory, its message is not reliable.
+	// exitFatal is the exit code of the Go runtime after a fatal error: the stack or the memory has reached its limit. When memory
+	// runs out, the runtime may fail in any way, so the message of the process is not reliable.
 	exitFatal = 2
 )
 
 const (
-	// maxMessage limits how much of a process's standard error is kept, in bytes.
+	// maxMessage is the maximum number of bytes that are kept from the standard error of a process.
 	maxMessage = 8 << 10
-	// waitDelay is the time after which the pipes of an ended process are closed.
+	// waitDelay is how long the pipes may stay open after the process has ended or was canceled, see exec.Cmd.WaitDelay.
 	waitDelay = 2 * time.Second
 )
 
-// Options limit renderings. All fields are required.
+// Options contains the limits for rendering. All fields are required.
 type Options struct {
-	// Timeout limits the time of a rendering.
+	// Timeout limits the duration of each rendering.
 	Timeout time.Duration
-	// Memory limits the memory of a process in bytes. It has an effect only on Linux.
+	// Memory limits the memory of each rendering process, in bytes. It has an effect only on Linux.
 	Memory int64
 	// Input limits the total size of the bundle's files, and Output limits the size of the rendered objects as JSON, in bytes.
 	Input, Output int64
@@ -62,11 +62,12 @@ func DefaultOptions() Options {
 type Renderer struct {
 	options Options
 	slots   chan struct{}
-	// executable returns the path of the program to run. Tests replace it.
+	// executable returns the path of the executable to start for each rendering. Tests replace the function.
 	executable func() (string, error)
 }
 
-// New returns a Renderer. It renders in processes with the executable of this process, which must therefore call engines.Main first.
+// New returns a Renderer. For each rendering, it starts the executable of the current process again, which must therefore call
+// engines.Main first.
 func New(options Options) *Renderer {
 	return &Renderer{options: options, slots: make(chan struct{}, options.Processes), executable: os.Executable}
 }
@@ -76,21 +77,22 @@ type Release struct {
 	// Name and Namespace are .Release.Name and .Release.Namespace.
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
-	// Values override the chart's default values. They are in JSON or YAML.
+	// Values is a JSON or YAML document that overrides the chart's default values.
 	Values string `json:"values"`
-	// KubeVersion is the Kubernetes version of the target cluster, such as v1.36.0. APIVersions are added to the API versions of
-	// Kubernetes.
+	// KubeVersion is the Kubernetes version of the target cluster, such as v1.36.0. APIVersions are offered to the chart in addition
+	// to the API versions of Kubernetes itself.
 	KubeVersion string   `json:"kubeVersion"`
 	APIVersions []string `json:"apiVersions"`
-	// SkipHooks omits hooks. SkipCRDs omits the objects in crds/.
+	// SkipHooks omits the chart's hooks. SkipCRDs omits the objects in crds/.
 	SkipHooks bool `json:"skipHooks"`
 	SkipCRDs  bool `json:"skipCRDs"`
 }
 
-// Request is the first line that a process reads, as JSON. The files of the bundle follow as a tar archive.
+// Request is the first line that a rendering process reads from its standard input, as JSON. The files of the bundle follow as a
+// tar archive.
 type Request struct {
-	// Chart is set if the bundle is a chart. Release is also set if the chart must be rendered and not only checked. If Chart is not set,
-	// the bundle is a kustomization.
+	// Chart is true if the bundle is a chart, and false if it is a kustomization. Release is nil if the chart must only be checked,
+	// not rendered.
 	Chart   bool     `json:"chart"`
 	Release *Release `json:"release"`
 	// Timeout and Memory are copied from Options.
@@ -126,7 +128,7 @@ func (r *Renderer) run(ctx context.Context, request Request, bundle fs.FS) ([]*u
 
 	executable, err := r.executable()
 	if err != nil {
-		return nil, failure.Wrap(failure.Transient, err, "finding the program that renders")
+		return nil, failure.Wrap(failure.Transient, err, "finding the executable for rendering")
 	}
 
 	request.Timeout, request.Memory = r.options.Timeout, r.options.Memory
@@ -171,7 +173,8 @@ func (r *Renderer) input(request Request, bundle fs.FS) (io.Reader, error) {
 	return &input, pack(bundle, &input, r.options.Input)
 }
 
-// explain converts the failure of a rendering process to an error for users.
+// explain converts the failure of a rendering process to an error for users. message is what the process wrote to its standard
+// error.
 func (r *Renderer) explain(err error, message string) error {
 	ended, started := errors.AsType[*exec.ExitError](err)
 
@@ -195,7 +198,7 @@ func (r *Renderer) tooSlow() error {
 	return failure.New(failure.Transient, "rendering took longer than %s", r.options.Timeout)
 }
 
-// decode reads the objects that a process has written, one per line.
+// decode parses the output of a rendering process, which contains one object per line.
 func decode(output *bytes.Buffer) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 
@@ -222,7 +225,8 @@ type bounded struct {
 	overflown bool
 }
 
-// Write implements io.Writer. It never fails, so that the process does not fail for another reason before it is killed.
+// Write implements io.Writer. It never fails: an error would close the pipe, and the process could fail because of that before it
+// is killed.
 func (b *bounded) Write(content []byte) (int, error) {
 	if int64(b.kept.Len())+int64(len(content)) > b.limit {
 		b.overflown = true

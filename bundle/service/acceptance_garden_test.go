@@ -451,7 +451,7 @@ func TestConfig(t *testing.T) {
 	holds("second")
 
 	for values, want := range map[string][2]string{
-		"key: third\nlabel: not valid\n": {v1alpha1.TypeInstalled, "stays installed with its former config"},
+		"key: third\nlabel: not valid\n": {v1alpha1.TypeInstalled, "stays installed with its previous config"},
 		"- a\n":                          {v1alpha1.TypeHasValidBundle, "the values are not a YAML map"},
 	} {
 		change(values)

@@ -34,7 +34,7 @@ func (fetcher) Reason(err error) string {
 	return ""
 }
 
-// contents adapts the store to the interfaces of the Bundle controller and the content server.
+// contents implements the store interfaces of the Bundle controller and the content server.
 type contents struct {
 	*store.Store
 

@@ -18,15 +18,16 @@ import (
 )
 
 const (
-	// certificateFile is the name of the self-signed certificate in the folder of the store.
+	// certificateFile is the name of the file with the self-signed certificate, in the folder of the store.
 	certificateFile = "tls.crt"
-	// renewalTime is the minimum remaining validity of an existing certificate when the service starts.
+	// renewalTime is how long an existing certificate must still be valid when the service starts. Otherwise, the service creates a
+	// new one.
 	renewalTime = 30 * 24 * time.Hour
 )
 
-// selfSigned returns the self-signed certificate in the folder and its key. If the folder has no certificate for the host of the address
-// that is valid for another 30 days, it writes a new certificate and key, valid for a year. The certificate thus survives a restart, and
-// clients that trust it need no change. A running service does not renew it.
+// selfSigned returns the paths of the self-signed certificate in the folder and of its key. If the folder has no certificate for
+// the host of the external address that is valid for another 30 days, selfSigned writes a new certificate and key, valid for a
+// year. A restart thus keeps the certificate, and clients that trust it continue to work. A running service does not renew it.
 func selfSigned(folder, externalAddress string) (certFile, keyFile string, err error) {
 	address, err := url.Parse(externalAddress)
 	if err != nil {

@@ -14,17 +14,17 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
-// defaultLease is the lease name of a service with both controllers, and the prefix of the names for services with one
-// controller.
+// defaultLease is the name of the lease of a service that runs both controllers. A service that runs only one of them adds a
+// suffix.
 const defaultLease = "bundle-provisioner"
 
-// minMemory is the memory in bytes that a process needs to render even a small bundle.
+// minMemory is the memory, in bytes, that rendering even a small bundle requires.
 const minMemory = 256 << 20
 
 // Config is the configuration of the bundle provisioner.
 type Config struct {
 	Address         string        `env:"ADDRESS"          help:"host and port of the content server"`
-	ExternalAddress string        `env:"EXTERNAL_ADDRESS" help:"address of the content server for clients, such as https://bundles.example.com; contentURL of each Bundle begins with it; empty means https:// and the address"`
+	ExternalAddress string        `env:"EXTERNAL_ADDRESS" help:"address of the content server for clients, such as https://bundles.example.com; the contentURL of each Bundle begins with it; empty means https:// followed by APP_ADDRESS"`
 	StatusAddress   string        `env:"STATUS_ADDRESS"   help:"host and port of the endpoints for health, readiness and metrics"`
 	ShutdownDelay   time.Duration `env:"SHUTDOWN_DELAY"   help:"how long a replica continues to serve requests after SIGTERM, which gives load balancers time to notice the shutdown"`
 
@@ -32,7 +32,7 @@ type Config struct {
 	TLS TLS            `envPrefix:"TLS_"`
 
 	KubeconfigPath string        `env:"KUBECONFIG_PATH" help:"path of the kubeconfig for the cluster of the Bundles; empty means the ServiceAccount of the pod"`
-	Namespace      string        `env:"NAMESPACE"       help:"namespace of the provisioner, with the Secrets and ConfigMaps of sources and the lease of the leader"`
+	Namespace      string        `env:"NAMESPACE"       help:"namespace of the provisioner, which contains the Secrets and ConfigMaps that sources name, and the lease of the leader"`
 	LeaderElection bool          `env:"LEADER_ELECTION" help:"elect the replica that runs the controllers; required with more than one replica"`
 	LeaseName      string        `env:"LEASE_NAME"      help:"name of the lease of the leader; empty means bundle-provisioner, followed by -bundles or -deployments if only that controller is enabled; services with other classes in the same namespace need different names"`
 	AccessCache    time.Duration `env:"ACCESS_CACHE"    help:"how long the content server caches permissions; revoking a token or a role takes effect after that time"`
@@ -50,7 +50,7 @@ type Config struct {
 type TLS struct {
 	CertFile   string `env:"CERT_FILE"   help:"certificate of the content server, followed by its intermediate certificates; reloaded when the file changes"`
 	KeyFile    string `env:"KEY_FILE"    help:"key of the certificate"`
-	SelfSigned bool   `env:"SELF_SIGNED" help:"create a certificate, for trials; clients find it in tls.crt in the store's folder, and restarts keep it"`
+	SelfSigned bool   `env:"SELF_SIGNED" help:"create a self-signed certificate, for trials; clients find it in tls.crt in the store's folder, and restarts keep it"`
 }
 
 // Bundles configures the Bundle controller.
@@ -61,7 +61,7 @@ type Bundles struct {
 	HelmClass      string        `env:"HELM_CLASS"      help:"provisioner class of Bundles in the format helm+v3"`
 	KustomizeClass string        `env:"KUSTOMIZE_CLASS" help:"provisioner class of Bundles with a kustomization, which are converted to plain+v0"`
 	Workers        int           `env:"WORKERS"         help:"maximum number of Bundles that are unpacked at the same time"`
-	Timeout        time.Duration `env:"TIMEOUT"         help:"maximum time of an attempt to unpack a Bundle"`
+	Timeout        time.Duration `env:"TIMEOUT"         help:"maximum duration of an attempt to unpack a Bundle"`
 	MaxRetry       time.Duration `env:"MAX_RETRY"       help:"maximum pause between failed attempts to unpack a Bundle"`
 }
 
@@ -70,7 +70,7 @@ type Deployments struct {
 	Enabled        bool          `env:"ENABLED"         help:"run the BundleDeployment controller"`
 	PlainClass     string        `env:"PLAIN_CLASS"     help:"provisioner class of BundleDeployments that install bundles in the format plain+v0"`
 	HelmClass      string        `env:"HELM_CLASS"      help:"provisioner class of BundleDeployments that install bundles in the format helm+v3"`
-	TokenFile      string        `env:"TOKEN_FILE"      help:"file with the token with which the controller reads contentURL of Bundles; empty means the token of the ServiceAccount or kubeconfig"`
+	TokenFile      string        `env:"TOKEN_FILE"      help:"file with the token that the controller sends to the contentURL of Bundles; empty means the token of the ServiceAccount or kubeconfig"`
 	CAFile         string        `env:"CA_FILE"         help:"file with the CA certificates for contentURL; empty means the system's CA certificates, or the self-signed certificate"`
 	ContentTimeout time.Duration `env:"CONTENT_TIMEOUT" help:"maximum time to read the content of a Bundle"`
 	HealthInterval time.Duration `env:"HEALTH_INTERVAL" help:"interval at which the health of installed objects is read while they are not watched or not healthy"`
@@ -86,7 +86,7 @@ type Rendering struct {
 	Enabled bool `env:"-"`
 
 	Timeout     time.Duration `env:"TIMEOUT"      help:"maximum time to render a chart or a kustomization"`
-	MemoryBytes int64         `env:"MEMORY_BYTES" help:"maximum memory of a process that renders, in bytes"`
+	MemoryBytes int64         `env:"MEMORY_BYTES" help:"maximum memory of a rendering process, in bytes"`
 	OutputBytes int64         `env:"OUTPUT_BYTES" help:"maximum size of the rendered objects of a bundle in bytes"`
 	Processes   int           `env:"PROCESSES"    help:"maximum number of concurrent renderings"`
 }
@@ -112,11 +112,11 @@ func (c Config) classes(rendering *renderer.Renderer) []bundles.Class {
 // Sources selects the types of sources that Bundles may use. A Bundle with a type that is not enabled fails, and its status names the
 // type.
 type Sources struct {
-	Image      bool `env:"IMAGE"       help:"permit Bundles with the source image"`
-	Git        bool `env:"GIT"         help:"permit Bundles with the source git"`
-	HTTP       bool `env:"HTTP"        help:"permit Bundles with the source http"`
-	ConfigMaps bool `env:"CONFIG_MAPS" help:"permit Bundles with the source configMaps"`
-	Upload     bool `env:"UPLOAD"      help:"permit Bundles with the source upload"`
+	Image      bool `env:"IMAGE"       help:"permit Bundles with an image source"`
+	Git        bool `env:"GIT"         help:"permit Bundles with a git source"`
+	HTTP       bool `env:"HTTP"        help:"permit Bundles with an http source"`
+	ConfigMaps bool `env:"CONFIG_MAPS" help:"permit Bundles with a configMaps source"`
+	Upload     bool `env:"UPLOAD"      help:"permit Bundles with an upload source"`
 
 	ImageKeysFile string `env:"IMAGE_KEYS_FILE" help:"file with public keys in PEM form; each image must be signed by one of them with cosign, and by one of the keys in its Bundle; empty means that only Bundles require signatures; read again for each image"`
 }
@@ -168,7 +168,7 @@ func (c Config) lease() string {
 	}
 }
 
-// check returns one error that lists all invalid and conflicting settings. It reads no file.
+// check returns a single error that lists all invalid and conflicting settings. It does not read any files.
 func (c Config) check() error {
 	const bundleClasses = "APP_BUNDLES_PLAIN_CLASS, APP_BUNDLES_REGISTRY_CLASS, APP_BUNDLES_HELM_CLASS, APP_BUNDLES_KUSTOMIZE_CLASS"
 

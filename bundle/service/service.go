@@ -44,11 +44,11 @@ import (
 const (
 	// minRetry is the pause after the first failed attempt to unpack a Bundle.
 	minRetry = time.Second
-	// stopTimeout limits how long all parts may take to stop after the shutdown delay.
+	// stopTimeout limits how long the components may take to stop after the shutdown delay.
 	stopTimeout = 20 * time.Second
 )
 
-// Service is a bundle provisioner that is ready to run: its addresses are bound.
+// Service is a bundle provisioner that is ready to run. Its listeners are already open.
 type Service struct {
 	config   Config
 	log      logrus.FieldLogger
@@ -65,8 +65,8 @@ type Service struct {
 	temporary string
 }
 
-// New checks the configuration, builds the service and binds its addresses. If cluster is nil, the service connects to the configured cluster.
-// The error names the variables with invalid values.
+// New checks the configuration, builds the service and opens its listeners. If cluster is nil, the service connects to the
+// configured cluster. The error for an invalid configuration names the variables with invalid values.
 func New(ctx context.Context, settings Config, cluster *rest.Config, log logrus.FieldLogger) (*Service, error) {
 	err := settings.check()
 
@@ -98,7 +98,7 @@ func New(ctx context.Context, settings Config, cluster *rest.Config, log logrus.
 	return s, nil
 }
 
-// Close releases the resources of a service that is not run.
+// Close releases the resources of a service that will not be run.
 func (s *Service) Close() error {
 	errs := []error{s.contents.Close()}
 
@@ -154,7 +154,8 @@ func (s *Service) addUnpacker(context.Context, *rest.Config) error {
 		return fmt.Errorf("reading the name of the host: %w", err)
 	}
 
-	// Replicas may share the store. Files of an earlier process on this host belong to attempts that nobody continues.
+	// Replicas may share the store, so the folder is named after the host. Files of an earlier process on this host belong to
+	// attempts that no process continues.
 	s.temporary = filepath.Join(s.config.StoreDir, "temporary-"+host)
 	if err := errors.Join(os.RemoveAll(s.temporary), os.MkdirAll(s.temporary, 0o700)); err != nil {
 		return fmt.Errorf("APP_STORE_DIR: %w", err)
@@ -186,7 +187,7 @@ func (s *Service) addUnpacker(context.Context, *rest.Config) error {
 	return err
 }
 
-// listen binds the addresses of the content server and of the status endpoints.
+// listen opens the listeners of the content server and of the status endpoints.
 func (s *Service) listen(ctx context.Context, cluster *rest.Config) error {
 	access, err := content.NewAccess(cluster, s.config.AccessCache, logging.Logr(s.log))
 	if err != nil {
@@ -250,8 +251,8 @@ func (s *Service) addControllers(_ context.Context, cluster *rest.Config) error 
 	return nil
 }
 
-// addDeployments adds a BundleDeployment controller for each class. The controllers read all content through contentURL, even
-// content of this service, because other provisioners may have unpacked the Bundles.
+// addDeployments adds a BundleDeployment controller for each class. The controllers fetch all content from the contentURL of the
+// Bundle, even if this service has unpacked the Bundle, because another provisioner may have unpacked it.
 func (s *Service) addDeployments(cluster *rest.Config) error {
 	settings := s.config.Deployments
 	access := content.ClientOptions{TokenFile: settings.TokenFile, CAFile: settings.CAFile, Timeout: settings.ContentTimeout, Limits: s.limits()}
@@ -316,7 +317,7 @@ func (s *Service) limits() archive.Limits {
 	}
 }
 
-// Address returns the address of the content server, as clients use it.
+// Address returns the address that clients use to reach the content server.
 func (s *Service) Address() string { return s.external }
 
 // StatusAddress returns the host and port of the status endpoints.
@@ -341,7 +342,7 @@ func (s *Service) ready(ctx context.Context) error {
 	return nil
 }
 
-// Run runs the service until the context ends or a part fails.
+// Run runs the service until the context ends or a component fails.
 func (s *Service) Run(ctx context.Context) error {
 	defer func() { _ = s.contents.Close() }()
 

@@ -23,8 +23,8 @@ type configMapSource struct {
 	objects objects
 }
 
-// Fetch implements Fetcher. ConfigMaps have no digest that the source could pin. The controller compares the digest of the content
-// instead.
+// Fetch implements Fetcher. The resolved source is not pinned, because ConfigMaps have no digest. Instead, the controller compares
+// the digest of the content.
 func (s *configMapSource) Fetch(ctx context.Context, request Request, into *os.Root) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()

@@ -1,7 +1,7 @@
-// Package source fetches the content of bundles. A Fetcher for each type of source writes the content to a folder, and returns the source
-// with all movable references pinned. Fetching a pinned image, commit or archive either gives the same content or fails. ConfigMaps and
-// uploads without a digest cannot be pinned: the Bundle controller compares the digest of their content.
+// Package source fetches the content of bundles. Each type of source has a Fetcher, which writes the content to a folder, and
+// returns the source with all movable references pinned. Fetching a pinned image, commit or archive either gives the same content
+// or fails. ConfigMaps and uploads without a digest cannot be pinned: the Bundle controller compares the digest of their content.
 //
-// Every fetch is limited in time and size, and its content passes through package archive. Error texts contain neither credentials nor
+// Every fetch is limited in time and size, and package archive validates its content. Error texts contain neither credentials nor
 // server responses. To add a type, implement Fetcher and add it to New.
 package source

@@ -24,7 +24,7 @@ import (
 // gitCache limits the size of a repository's objects in memory, in bytes.
 const gitCache = 16 << 20
 
-// gitSource fetches a folder in a Git commit.
+// gitSource fetches a folder of a Git commit.
 type gitSource struct {
 	options Options
 	objects objects
@@ -72,7 +72,7 @@ func (s *gitSource) Fetch(ctx context.Context, request Request, into *os.Root) (
 	return Result{Resolved: v1alpha1.BundleSource{Type: v1alpha1.SourceTypeGit, Git: &source}}, nil
 }
 
-// download stores the objects of a commit, and returns the commit.
+// download stores the objects that the commit needs, and returns the commit.
 func (s *gitSource) download(ctx context.Context, server gitServer, ref v1alpha1.GitRef, storage *filesystem.Storage, folder string) (*object.Commit, error) {
 	advertised, err := server.AdvertisedReferencesContext(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *gitSource) download(ctx context.Context, server gitServer, ref v1alpha1
 	return commitOf(storage, wants[0])
 }
 
-// wanted returns the objects to request, and whether their history can be omitted.
+// wanted returns the objects to request from the server, and whether their history can be omitted.
 func wanted(advertised *packp.AdvRefs, ref v1alpha1.GitRef) (wants []plumbing.Hash, shallow bool, err error) {
 	name := "refs/heads/" + ref.Branch
 	if ref.Tag != "" {

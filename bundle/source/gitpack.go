@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxObjects limits the number of objects in a repository, because their index is in memory.
+	// maxObjects limits the number of objects in a repository, because the index of the objects is kept in memory.
 	maxObjects = 500_000
 	// deltaHeader is the maximum length of the two sizes at the start of a delta, in bytes.
 	deltaHeader = 2 * binary.MaxVarintLen64
@@ -116,7 +116,7 @@ func tooLarge(bytes int64) error {
 	return terminal("the objects of the repository have more than %d bytes in total: leave out large files, or use a tag or branch", 2*bytes)
 }
 
-// prefix keeps the first bytes that are written to it.
+// prefix is a writer that keeps only the first bytes that are written to it.
 type prefix struct{ start []byte }
 
 // Write implements io.Writer.
@@ -126,8 +126,8 @@ func (p *prefix) Write(content []byte) (int, error) {
 	return len(content), nil
 }
 
-// deltaSize returns the size of the object that a delta produces, or false if the delta is invalid. In the delta, this size
-// follows the size of the original object.
+// deltaSize returns the size of the object that a delta produces, or false if the delta is invalid. A delta starts with two sizes:
+// that of the original object, and then that of the produced object.
 func (p *prefix) deltaSize() (uint64, bool) {
 	_, first := binary.Uvarint(p.start)
 	if first <= 0 {

@@ -53,14 +53,15 @@ type httpServer struct {
 	client *http.Client
 }
 
-// Close closes the connections.
+// Close implements gitServer.
 func (s *httpServer) Close() error {
 	s.client.CloseIdleConnections()
 
 	return s.UploadPackSession.Close()
 }
 
-// connectHTTP prepares requests, with basic authentication if the source names a Secret.
+// connectHTTP returns a connection over HTTP, with basic authentication if the source names a Secret. It does not call the server
+// yet.
 func (s *gitSource) connectHTTP(ctx context.Context, endpoint *transport.Endpoint, authorization v1alpha1.Authorization) (gitServer, error) {
 	client, err := newClient(authorization.InsecureSkipVerify, "")
 	if err != nil {
@@ -88,7 +89,7 @@ func (s *gitSource) connectHTTP(ctx context.Context, endpoint *transport.Endpoin
 	return &httpServer{session, client}, nil
 }
 
-// boundedTransport limits the size of responses, because lists of references are read into memory.
+// boundedTransport limits the size of responses, because go-git reads lists of references into memory.
 type boundedTransport struct {
 	http.RoundTripper
 
@@ -110,7 +111,7 @@ func (b *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, err
 }
 
-// gitError converts the error of a connection to a message for users. It does not quote the server's response.
+// gitError converts an error of a Git connection to a message for users. It does not quote the server's response.
 func gitError(ctx context.Context, host string, err error) error {
 	if unexpected, ok := errors.AsType[*plumbing.UnexpectedError](err); ok {
 		err = unexpected.Err

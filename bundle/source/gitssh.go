@@ -22,15 +22,16 @@ import (
 
 const defaultSSHPort = 22
 
-// sshServer is a connection over SSH. It replaces go-git's client, which does not limit the duration of a handshake, and reads the
-// SSH configuration of the current user.
+// sshServer is a connection over SSH. It replaces go-git's SSH client, which does not limit the duration of a handshake and reads
+// the SSH configuration of the user who runs the process.
 type sshServer struct {
 	client *ssh.Client
 	input  io.WriteCloser
 	output io.Reader
 }
 
-// connectSSH logs in with a key, and starts git-upload-pack. All I/O ends at the deadline of the context.
+// connectSSH opens an SSH connection with the private key of the source's Secret, and starts git-upload-pack. All I/O on the
+// connection fails after the deadline of the context.
 func (s *gitSource) connectSSH(ctx context.Context, endpoint *transport.Endpoint, authorization v1alpha1.Authorization, folder string) (gitServer, error) {
 	port := endpoint.Port
 	if port == 0 {
@@ -70,7 +71,7 @@ func (s *gitSource) connectSSH(ctx context.Context, endpoint *transport.Endpoint
 // sshConfig returns a client configuration with the private key and the accepted host keys.
 func (s *gitSource) sshConfig(ctx context.Context, user, address string, authorization v1alpha1.Authorization, folder string) (*ssh.ClientConfig, error) {
 	if authorization.Secret.Name == "" {
-		return nil, terminal("a repository with SSH needs a Secret with the keys %s and %s in source.git.auth.secret", privateKeyKey, knownHostsKey)
+		return nil, terminal("an SSH repository needs a Secret with the keys %s and %s: name it in source.git.auth.secret", privateKeyKey, knownHostsKey)
 	}
 
 	keys := []string{privateKeyKey, knownHostsKey}
@@ -99,7 +100,7 @@ func (s *gitSource) sshConfig(ctx context.Context, user, address string, authori
 		return config, nil
 	}
 
-	// The library reads known hosts only from files.
+	// Package knownhosts reads known hosts only from files.
 	file := filepath.Join(folder, "known_hosts")
 	if err := os.WriteFile(file, secret[knownHostsKey], 0o600); err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func (s *gitSource) sshConfig(ctx context.Context, user, address string, authori
 	return config, nil
 }
 
-// sshError explains a failed handshake.
+// sshError converts a failed handshake to a message for users.
 func sshError(host string, err error) error {
 	switch {
 	case knownhosts.IsHostKeyChanged(err), knownhosts.IsHostUnknown(err):
@@ -188,5 +189,5 @@ func (s *sshServer) UploadPack(_ context.Context, request *packp.UploadPackReque
 	return response, nil
 }
 
-// Close closes the connection.
+// Close implements gitServer.
 func (s *sshServer) Close() error { return s.client.Close() }

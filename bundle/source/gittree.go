@@ -12,10 +12,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
-// longestTarget limits the length of a link's target, in bytes.
+// longestTarget is the maximum length of a symbolic link's target, in bytes.
 const longestTarget = 4096
 
-// writeCommit writes a folder in a commit. It does not follow links, so the folder itself cannot be a link.
+// writeCommit writes a folder of a commit to into. It does not follow links, so the folder itself cannot be a link.
 func writeCommit(commit *object.Commit, directory string, into *os.Root, limits archive.Limits) error {
 	content, err := commit.Tree()
 	if err != nil {
@@ -38,7 +38,7 @@ func writeCommit(commit *object.Commit, directory string, into *os.Root, limits 
 	return errors.Join(writeTree(tree, content, "."), tree.Close())
 }
 
-// writeTree writes a folder and its content. The limits of the tree also limit the depth of the recursion.
+// writeTree writes a folder and its content. The limits that archive.Tree enforces also limit the depth of the recursion.
 func writeTree(into *archive.Tree, from *object.Tree, folder string) error {
 	for _, entry := range from.Entries {
 		name := path.Join(folder, entry.Name)
@@ -54,7 +54,7 @@ func writeTree(into *archive.Tree, from *object.Tree, folder string) error {
 	return nil
 }
 
-// writeEntry writes an entry of a folder. A submodule is an empty folder, as after git clone.
+// writeEntry writes an entry of a folder. For a submodule, it creates an empty folder, as git clone does.
 func writeEntry(into *archive.Tree, from *object.Tree, entry object.TreeEntry, name string) error {
 	switch entry.Mode {
 	case filemode.Submodule:
@@ -75,7 +75,7 @@ func writeEntry(into *archive.Tree, from *object.Tree, entry object.TreeEntry, n
 	}
 }
 
-// writeFile writes a file or a link.
+// writeFile writes a file or a symbolic link.
 func writeFile(into *archive.Tree, from *object.Tree, entry object.TreeEntry, name string) error {
 	file, err := from.TreeEntryFile(&entry)
 	if err != nil {

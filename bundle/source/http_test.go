@@ -182,7 +182,7 @@ func TestHTTPCredentials(t *testing.T) {
 
 	options.Reader = cluster{secrets: map[string]map[string]string{"login": {"username": "reader", "token": hidden}}}
 	mustFail(t, "the Secret can be corrected", options, fromURL(server.URL, withLogin("login")), false,
-		"the Secret login has no key password; required are username, password")
+		"the Secret login has no key password; it must have the keys username, password")
 }
 
 // TestHTTPS checks that certificates are verified, and that a redirect cannot drop TLS.

@@ -33,7 +33,7 @@ const (
 
 	dockerImage = "application/vnd.docker.distribution.manifest.v2+json"
 	dockerList  = "application/vnd.docker.distribution.manifest.list.v2+json"
-	// dockerConfig is the media type of the configuration of images that Docker builds.
+	// dockerConfig is the media type of the configuration in images that Docker builds.
 	dockerConfig = "application/vnd.docker.container.image.v1+json"
 
 	dockerHub = "docker.io"
@@ -143,7 +143,7 @@ func (s *imageSource) repository(ctx context.Context, reference registry.Referen
 	return repository, nil
 }
 
-// local reports whether a registry is on this machine.
+// local reports whether a registry runs on the local machine.
 func local(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -154,14 +154,14 @@ func local(host string) bool {
 	return host == "localhost" || address != nil && address.IsLoopback()
 }
 
-// image fetches an image or an artifact.
+// image fetches one OCI image or artifact.
 type image struct {
 	repository *remote.Repository
 	limits     archive.Limits
 	host       string
 }
 
-// fetch writes the files of the image to the folder.
+// fetch writes the files of the image with the descriptor found to the folder into.
 func (i *image) fetch(ctx context.Context, found ocispec.Descriptor, into *os.Root) error {
 	manifest, err := i.manifest(ctx, found)
 	if err != nil {
@@ -188,7 +188,7 @@ func (i *image) fetch(ctx context.Context, found ocispec.Descriptor, into *os.Ro
 	return tree.Close()
 }
 
-// artifact extracts the only layer of an artifact.
+// artifact extracts the layer of an artifact, which must have exactly one.
 func (i *image) artifact(ctx context.Context, layers []ocispec.Descriptor, into *os.Root) error {
 	if len(layers) != 1 {
 		return terminal("the artifact must have one layer, but has %d", len(layers))
@@ -209,7 +209,7 @@ func (i *image) manifest(ctx context.Context, found ocispec.Descriptor) (ocispec
 		return manifest, err
 	case ocispec.MediaTypeImageIndex, dockerList:
 	default:
-		return manifest, terminal("the reference is neither an image nor an artifact: its media type is %q", found.MediaType)
+		return manifest, terminal("the reference leads to neither an image nor an artifact: the media type is %q", found.MediaType)
 	}
 
 	var index ocispec.Index
@@ -219,7 +219,7 @@ func (i *image) manifest(ctx context.Context, found ocispec.Descriptor) (ocispec
 
 	chosen := choose(index)
 	if chosen.MediaType != ocispec.MediaTypeImageManifest && chosen.MediaType != dockerImage {
-		return manifest, terminal("the index of the image lists no image")
+		return manifest, terminal("the image index does not list any images")
 	}
 
 	err := i.decode(ctx, chosen, &manifest)
@@ -250,10 +250,10 @@ func choose(index ocispec.Index) ocispec.Descriptor {
 	return chosen
 }
 
-// decode fetches a manifest and verifies its digest.
+// decode fetches the manifest with the descriptor found, verifies its digest, and decodes it.
 func (i *image) decode(ctx context.Context, found ocispec.Descriptor, into any) error {
 	if found.Size > largestManifest {
-		return terminal("the manifest of the image is larger than %d MiB", largestManifest>>20)
+		return terminal("the image manifest is larger than %d MiB", largestManifest>>20)
 	}
 
 	text, err := content.FetchAll(ctx, i.repository, found)
@@ -268,7 +268,7 @@ func (i *image) decode(ctx context.Context, found ocispec.Descriptor, into any) 
 	return nil
 }
 
-// check rejects layers that are too large, or have an unsupported digest or format, before they are read.
+// check rejects layers that are too large, or that have an unsupported digest or format, so that they are not downloaded.
 func (i *image) check(layers []ocispec.Descriptor) error {
 	left := i.limits.CompressedBytes
 
@@ -295,8 +295,8 @@ func (i *image) check(layers []ocispec.Descriptor) error {
 	return nil
 }
 
-// layer reads a layer and verifies its digest. A wrong digest takes precedence over faults of the content, because it means that the layer
-// was damaged in transit.
+// layer reads a layer and verifies its digest. A wrong digest takes precedence over faults of the content, because the damaged
+// content may be the only reason for the faults.
 func (i *image) layer(ctx context.Context, layer ocispec.Descriptor, read func(io.Reader) error) error {
 	body, err := i.repository.Blobs().Fetch(ctx, layer)
 	if err != nil {

@@ -214,7 +214,7 @@ func TestInvalidImages(t *testing.T) {
 		"layers": {"their order has no meaning", func(tag string) { images.push(t, tag, artifactConfig, layer, layer) }, "must have one layer, but has 2"},
 		"no image": {"an index may contain anything", func(tag string) {
 			images.pushManifest(t, tag, ocispec.MediaTypeImageIndex, ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}})
-		}, "lists no image"},
+		}, "does not list any images"},
 		"hostile": {"it is outside the bundle", func(tag string) {
 			images.push(t, tag, ocispec.MediaTypeImageConfig, images.layer(t, map[string]string{"../x": ""}))
 		}, `the path "../x" leaves the folder`},

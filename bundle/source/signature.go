@@ -28,7 +28,7 @@ const (
 	sigstoreBundle    = "application/vnd.dev.sigstore.bundle.v0.3+json"
 )
 
-// Limits for the data that a registry may send as signatures of one image.
+// Limits for the signature data that is read from a registry for one image.
 const (
 	largestSignatures = 1 << 20
 	largestPayload    = 64 << 10
@@ -36,9 +36,9 @@ const (
 	maxReferrerPages  = 16
 )
 
-// SignatureError reports an image without a required signature.
+// SignatureError reports that a required signature of an image is missing or invalid.
 type SignatureError struct {
-	// Reason is the reason of the Unpacked condition.
+	// Reason is the reason to set in the Unpacked condition.
 	Reason string
 	text   string
 }
@@ -48,13 +48,13 @@ func (e *SignatureError) Error() string { return e.text }
 
 // signed is a signature that a registry has sent.
 type signed interface {
-	// by reports whether the key made the signature. about reports whether the signature is for the image; its result is valid only if by
-	// returns true.
+	// by reports whether the key made the signature. about reports whether the signature is for the image. The result of about is
+	// meaningful only if by returns true for some key.
 	by(key publicKey) bool
 	about(image digest.Digest) bool
 }
 
-// verify succeeds if each list contains a key that has signed the image.
+// verify fails unless, for each list, at least one key of the list has signed the image.
 func (i *image) verify(ctx context.Context, found ocispec.Descriptor, lists [][]publicKey) error {
 	if len(lists) == 0 {
 		return nil
@@ -92,11 +92,11 @@ type signatures struct {
 	left int
 }
 
-// satisfy returns a description of the missing signature. It returns an empty string if each list contains a key that has signed
-// the image.
+// satisfy returns an empty string if each list contains a key that has signed the image. Otherwise it describes the missing
+// signature.
 func (s *signatures) satisfy(lists [][]publicKey) string {
 	for _, keys := range lists {
-		problem := "no public key verifies a signature"
+		problem := "no public key verifies any of its signatures"
 
 		for _, one := range s.all {
 			for _, key := range keys {
@@ -105,7 +105,7 @@ func (s *signatures) satisfy(lists [][]publicKey) string {
 				case one.about(s.found.Digest):
 					problem = ""
 				case problem != "":
-					problem = "the signatures of the public keys are for other images"
+					problem = "the signatures that the public keys verify are for other images"
 				}
 			}
 		}
@@ -118,7 +118,7 @@ func (s *signatures) satisfy(lists [][]publicKey) string {
 	return ""
 }
 
-// tagged reads the signatures from the image whose tag contains the digest of the signed image.
+// tagged reads the cosign signatures from the image that is stored under the tag with the signed image's digest.
 func (s *signatures) tagged(ctx context.Context) error {
 	tag := string(s.found.Digest.Algorithm()) + "-" + s.found.Digest.Encoded() + ".sig"
 
@@ -134,11 +134,11 @@ func (s *signatures) tagged(ctx context.Context) error {
 	}
 }
 
-// errEnough stops listing referrers.
+// errEnough ends the listing of referrers once enough were read.
 var errEnough = errors.New("enough")
 
-// referring reads the signatures attached to the image as OCI referrers. If the registry does not support the referrers API, it
-// reads none.
+// referring reads the signatures that are attached to the image as OCI referrers. If the registry does not support the referrers
+// API, there are none.
 func (s *signatures) referring(ctx context.Context) error {
 	s.image.repository.ReferrerListMaxPages = maxReferrerPages
 
@@ -215,7 +215,7 @@ func (s *signatures) manifest(ctx context.Context, found ocispec.Descriptor) err
 	return nil
 }
 
-// layer reads the signature in a layer.
+// layer reads the signature from a layer.
 func (s *signatures) layer(ctx context.Context, layer ocispec.Descriptor) (signed, error) {
 	if valid := layer.Digest.Validate() == nil && layer.Digest.Algorithm() == digest.SHA256; !valid || layer.Size > largestPayload {
 		return invalidSigned{}, nil
@@ -238,7 +238,7 @@ func (s *signatures) layer(ctx context.Context, layer ocispec.Descriptor) (signe
 	return simpleSigned{text, signature}, nil
 }
 
-// invalidSigned is an invalid signature, which no key verifies.
+// invalidSigned stands for a signature that cannot be parsed. No key verifies it.
 type invalidSigned struct{}
 
 func (invalidSigned) by(publicKey) bool        { return false }

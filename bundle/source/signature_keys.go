@@ -20,15 +20,15 @@ import (
 const (
 	maxKeys     = 16
 	largestKeys = 64 << 10
-	// defaultKey is the name of the file that cosign writes.
+	// defaultKey is the name of the public key file that cosign writes.
 	defaultKey = "cosign.pub"
 )
 
-// publicKey verifies the signatures of one key. simple verifies cosign payloads, which are always signed with SHA-256, and bundle
-// verifies Sigstore bundles.
+// publicKey contains the verifiers for one public key: simple for cosign payloads, which are always signed with SHA-256, and
+// bundle for Sigstore bundles.
 type publicKey struct{ simple, bundle signature.Verifier }
 
-// CheckKeys reads a file with public keys. It succeeds if the file can be used as Options.KeysFile.
+// CheckKeys fails if the file cannot be used as Options.KeysFile.
 func CheckKeys(file string) error {
 	_, err := readKeys(file)
 
@@ -44,7 +44,8 @@ func readKeys(file string) ([]publicKey, error) {
 	return parseKeys(text)
 }
 
-// parseKeys parses public keys in PEM form. Its errors do not quote the text, which may be a private key.
+// parseKeys parses public keys in PEM form. Its errors do not quote the text, because somebody may have supplied a private key by
+// mistake.
 func parseKeys(text []byte) ([]publicKey, error) {
 	var keys []publicKey
 
@@ -121,7 +122,7 @@ func (s *imageSource) keys(ctx context.Context, source v1alpha1.ImageSource) ([]
 	return append(lists, keys), nil
 }
 
-// keysOf reads the public keys of a source, and describes their origin.
+// keysOf reads the public keys that the verification names. origin describes where they come from, for messages.
 func (s *imageSource) keysOf(ctx context.Context, verification v1alpha1.ImageVerification) (origin string, text []byte, err error) {
 	switch {
 	case verification.ConfigMap != nil:

@@ -48,7 +48,7 @@ func parseSigstoreBundle(text []byte) signed {
 	return bundle.Envelope
 }
 
-// by implements signed. The signature covers the type and the payload, in DSSE encoding.
+// by implements signed. The signature covers the payload type and the payload, in the DSSE pre-authentication encoding.
 func (e envelope) by(key publicKey) bool {
 	encoded := append(fmt.Appendf(nil, "DSSEv1 %d %s %d ", len(e.PayloadType), e.PayloadType, len(e.Payload)), e.Payload...)
 

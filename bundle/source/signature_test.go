@@ -212,7 +212,7 @@ func TestSignatures(t *testing.T) {
 	const (
 		missing = v1alpha1.ReasonSignatureMissing
 		invalid = v1alpha1.ReasonSignatureInvalid
-		foreign = "no public key verifies a signature"
+		foreign = "no public key verifies any of its signatures"
 		others  = "are for other images"
 	)
 
@@ -397,7 +397,7 @@ func TestSignatureKeys(t *testing.T) {
 			images.tag(t, image.Digest, images.signed(t, image.Digest, key))
 			mustFetch(t, keysOf(key.public(t)), images.image(":v1", secret), files)
 			mustFetch(t, keysOf(retired.public(t), key.public(t)), images.image(":v1", verified), files)
-			unsigned(t, keysOf(retired.public(t)), images.image(":v1", secret), v1alpha1.ReasonSignatureInvalid, "no public key verifies a signature")
+			unsigned(t, keysOf(retired.public(t)), images.image(":v1", secret), v1alpha1.ReasonSignatureInvalid, "no public key verifies any of its signatures")
 		})
 	}
 
@@ -449,12 +449,12 @@ func TestKeysOfTheOperator(t *testing.T) {
 	unsigned(t, options, images.image(":v1"), v1alpha1.ReasonSignatureMissing, "has no signature")
 
 	images.tag(t, image.Digest, images.signed(t, image.Digest, author))
-	unsigned(t, options, images.image(":v1"), v1alpha1.ReasonSignatureInvalid, "no public key verifies a signature")
-	unsigned(t, options, images.image(":v1", verified), v1alpha1.ReasonSignatureInvalid, "no public key verifies a signature")
+	unsigned(t, options, images.image(":v1"), v1alpha1.ReasonSignatureInvalid, "no public key verifies any of its signatures")
+	unsigned(t, options, images.image(":v1", verified), v1alpha1.ReasonSignatureInvalid, "no public key verifies any of its signatures")
 
 	images.tag(t, image.Digest, images.signed(t, image.Digest, operator))
 	mustFetch(t, options, images.image(":v1"), files)
-	unsigned(t, options, images.image(":v1", verified), v1alpha1.ReasonSignatureInvalid, "no public key verifies a signature")
+	unsigned(t, options, images.image(":v1", verified), v1alpha1.ReasonSignatureInvalid, "no public key verifies any of its signatures")
 
 	images.tag(t, image.Digest, images.signed(t, image.Digest, author), images.signed(t, image.Digest, operator))
 	mustFetch(t, options, images.image(":v1", verified), files)

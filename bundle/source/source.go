@@ -17,10 +17,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// defaultTimeout limits a fetch, including all its requests.
+// defaultTimeout limits the duration of a fetch, including all its requests.
 const defaultTimeout = 5 * time.Minute
 
-// Request asks for the content of a Bundle.
+// Request identifies the content that a Fetcher must fetch.
 type Request struct {
 	// Bundle is the name of the Bundle.
 	Bundle string
@@ -30,7 +30,7 @@ type Request struct {
 
 // Result describes fetched content.
 type Result struct {
-	// Resolved is the source with all references pinned, as far as possible.
+	// Resolved is the source with all movable references pinned. Sources that cannot be pinned are unchanged.
 	Resolved v1alpha1.BundleSource
 	// Pending is the reason why there is no content yet, or empty once the content is fetched.
 	Pending string
@@ -38,25 +38,25 @@ type Result struct {
 
 // Fetcher fetches sources of one type.
 type Fetcher interface {
-	// Fetch writes the content to an empty folder. If Fetch fails, the folder may contain a part of the content.
+	// Fetch writes the content to into, which must be an empty folder. If Fetch fails, the folder may contain a part of the content.
 	Fetch(ctx context.Context, request Request, into *os.Root) (Result, error)
 }
 
-// Options configure the sources.
+// Options configures the sources.
 type Options struct {
-	// Reader reads the Secrets and ConfigMaps of the namespace.
+	// Reader reads the Secrets and ConfigMaps that sources name, from Namespace.
 	Reader    client.Reader
 	Namespace string
-	// Uploads returns uploaded content.
+	// Uploads returns the content that clients have uploaded.
 	Uploads Uploads
-	// Limits apply to the content. For fields that are zero, the defaults of package archive apply.
+	// Limits applies to the fetched content. Zero fields have the defaults of package archive.
 	Limits archive.Limits
-	// Timeout limits a fetch. The default is 5 minutes.
+	// Timeout limits the duration of a fetch. The default is 5 minutes.
 	Timeout time.Duration
-	// KeysFile is a file with public keys, one of which must have signed each image. If it is empty, signatures are required only by
-	// sources with a verification.
+	// KeysFile is a file with public keys, one of which must have signed each image. If KeysFile is empty, only images whose source
+	// has a verification must be signed.
 	KeysFile string
-	// Temporary is a folder for repositories and downloads during a fetch. Empty means the system's folder.
+	// Temporary is the folder for repositories and downloads during a fetch. If it is empty, the system's temporary folder is used.
 	Temporary string
 }
 
@@ -84,8 +84,8 @@ func New(options Options) Sources {
 	}
 }
 
-// Fetch fetches a source with the Fetcher of its type. A source of a type without a Fetcher, or without the block of its type, is a terminal
-// error.
+// Fetch fetches a source with the Fetcher for its type. If there is no Fetcher for the type, or if the block of the type is not
+// set, the error is terminal.
 func (s Sources) Fetch(ctx context.Context, request Request, into *os.Root) (Result, error) {
 	if !hasBlock(request.Source) {
 		return Result{}, failure.New(failure.Invalid, "source type %[1]s requires the field source.%[1]s", request.Source.Type)
@@ -99,7 +99,8 @@ func (s Sources) Fetch(ctx context.Context, request Request, into *os.Root) (Res
 	return fetcher.Fetch(ctx, request, into)
 }
 
-// hasBlock reports whether the block of the source's type is set. The API server ensures this for objects that it has admitted.
+// hasBlock reports whether the block that the source's type names is set. For objects that the API server has validated, this is
+// always true.
 func hasBlock(source v1alpha1.BundleSource) bool {
 	switch source.Type {
 	case v1alpha1.SourceTypeImage:
@@ -127,17 +128,18 @@ func Terminal(err error) bool {
 	return invalid || failure.Is(err, failure.Invalid) || failure.Is(err, failure.Permanent)
 }
 
-// transient returns an error that may not occur in a later fetch.
+// transient returns an error that a later fetch of the same source may not have.
 func transient(format string, args ...any) error {
 	return failure.New(failure.Transient, format, args...)
 }
 
-// terminal returns an error that would occur in every fetch of the source.
+// terminal returns an error that every fetch of the same source would have.
 func terminal(format string, args ...any) error {
 	return failure.New(failure.Permanent, format, args...)
 }
 
-// unpacked explains an error that occurred while unpacking content from the origin.
+// unpacked converts an error that occurred while unpacking content to a message for users. origin names the place that the content
+// came from.
 func unpacked(err error, origin string) error {
 	_, known := errors.AsType[*failure.Error](err)
 	_, invalid := errors.AsType[*archive.InvalidError](err)
@@ -160,7 +162,7 @@ type objects struct {
 	namespace string
 }
 
-// get reads an object. If the object does not exist, the error tells users to create it.
+// get reads an object. If the object does not exist, the error asks the user to create it.
 func (o objects) get(ctx context.Context, kind, name string, into client.Object) error {
 	err := o.reader.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: name}, into)
 
@@ -183,14 +185,14 @@ func (o objects) secret(ctx context.Context, name string, keys ...string) (map[s
 
 	for _, key := range keys {
 		if len(secret.Data[key]) == 0 {
-			return nil, transient("the Secret %s has no key %s; required are %s", name, key, strings.Join(keys, ", "))
+			return nil, transient("the Secret %s has no key %s; it must have the keys %s", name, key, strings.Join(keys, ", "))
 		}
 	}
 
 	return secret.Data, nil
 }
 
-// The keys of Secrets with credentials.
+// The keys in Secrets that contain credentials.
 const (
 	usernameKey   = "username"
 	passwordKey   = "password"

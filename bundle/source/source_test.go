@@ -61,7 +61,7 @@ func TestConfigMaps(t *testing.T) {
 
 	mustFail(t, "one of the two would be lost", options, configMaps(configMap("a", "x"), configMap("b", "x/.")), true,
 		"the ConfigMaps a and b both contain x/one.yaml: give one of them another path")
-	mustFail(t, "some file systems cannot hold both", options, configMaps(configMap("a", ""), configMap("c", "")), true, "differ in upper and lower case only")
+	mustFail(t, "some file systems cannot hold both", options, configMaps(configMap("a", ""), configMap("c", "")), true, "differ only in upper and lower case")
 	mustFail(t, "it may be created later", options, configMaps(configMap("missing", "")), false, "the ConfigMap missing does not exist in the namespace bundles: create it")
 
 	for _, path := range []string{"..", "../x", "/x", "a/../../b"} {

@@ -17,11 +17,11 @@ const (
 	maxRedirects   = 5
 )
 
-// errRedirect reports a redirect that is not followed.
+// errRedirect is the error for a redirect that is not followed.
 var errRedirect = errors.New("it redirects to an address without TLS, or more than 5 times")
 
-// newClient returns a client for the requests of one fetch. The caller must close its idle connections. certificates contains CA
-// certificates in PEM form; if it is empty, the system's CA certificates apply.
+// newClient returns an HTTP client for the requests of one fetch. The caller must close the client's idle connections.
+// certificates contains CA certificates in PEM form; if it is empty, the system's CA certificates apply.
 func newClient(insecureSkipVerify bool, certificates string) (*http.Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecureSkipVerify} //nolint:gosec // the author of the Bundle asks for it
 
@@ -44,7 +44,8 @@ func newClient(insecureSkipVerify bool, certificates string) (*http.Client, erro
 	}, nil
 }
 
-// checkRedirect limits the number of redirects, rejects redirects to addresses without TLS, and sends no credentials to other hosts.
+// checkRedirect limits the number of redirects, rejects redirects to addresses without TLS, and removes the credentials from
+// requests to other hosts.
 func checkRedirect(request *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	if len(via) > maxRedirects || first.Scheme == "https" && request.URL.Scheme != "https" {
@@ -59,7 +60,8 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// unreachable explains the error of a request to the host. It does not quote addresses, because a redirect may contain credentials.
+// unreachable converts the error of a request to a message for users. It does not quote addresses, because a redirect may contain
+// credentials.
 func unreachable(host string, err error) error {
 	timeout := net.Error(nil)
 
@@ -75,7 +77,7 @@ func unreachable(host string, err error) error {
 	}
 }
 
-// withoutAddress returns the cause of a url.Error, which would quote the address.
+// withoutAddress returns the cause of a url.Error, because the message of the url.Error itself would quote the address.
 func withoutAddress(err error) error {
 	if addressed, ok := errors.AsType[*url.Error](err); ok {
 		return addressed.Err
@@ -84,12 +86,12 @@ func withoutAddress(err error) error {
 	return err
 }
 
-// rejected explains a response without content. Wrong credentials and missing files are transient, because they can be corrected without
-// a change of the Bundle.
+// rejected returns the error for a response whose status is not 200. Rejected credentials and missing files are transient, because
+// they can be corrected without a change to the Bundle.
 func rejected(host string, status int) error {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return transient("%s rejects the credentials with status %d: correct the Secret of the source, or name one", host, status)
+		return transient("%s rejects the credentials with status %d: correct the Secret that the source names, or name one if it names none", host, status)
 	case status == http.StatusNotFound, status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return transient("%s responds with status %d %s", host, status, http.StatusText(status))
 	default:

@@ -11,15 +11,16 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Uploads returns the content that a client has uploaded for a Bundle, and its size. The error for missing content is fs.ErrNotExist.
+// Uploads returns the content that a client has uploaded for a Bundle, and its size. If there is none, the error is
+// fs.ErrNotExist.
 type Uploads interface {
 	OpenUpload(bundle string) (io.ReadSeekCloser, int64, error)
 }
 
-// uploadSource reads uploads.
+// uploadSource returns the content that clients have uploaded.
 type uploadSource struct{ options Options }
 
-// Fetch implements Fetcher. The content is pending until it is uploaded.
+// Fetch implements Fetcher. Until a client uploads the content, the result is pending.
 func (s *uploadSource) Fetch(ctx context.Context, request Request, into *os.Root) (Result, error) {
 	upload, _, err := s.options.Uploads.OpenUpload(request.Bundle)
 	if errors.Is(err, fs.ErrNotExist) {

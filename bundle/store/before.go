@@ -1,5 +1,5 @@
 package store
 
-// beforeChange is called before each change to the folder. The tests in test/bundles build the program with a different version of this
-// file, which ends the process here.
+// beforeChange is called before each change to the folder. The tests in test/bundles build the program with a different version of
+// this file, whose beforeChange ends the process.
 func beforeChange() {}

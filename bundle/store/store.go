@@ -31,7 +31,8 @@ const (
 	uploads = "uploads"
 	partial = "partial"
 
-	// grace is how long a file is kept after it was stored, even if no Bundle uses it. The status of its Bundle may not name it yet.
+	// grace is how long a file is kept after it was stored even if no Bundle refers to it, because the status of its Bundle may not
+	// have been written yet.
 	grace = 15 * time.Minute
 )
 
@@ -54,16 +55,16 @@ type Store struct {
 	path string
 
 	lock sync.Mutex
-	// verified contains the archives whose digest this process has verified, with the state of their files at that time.
+	// verified maps each archive whose digest this process has verified to the state that its file had at that time.
 	verified map[Digest]fileState
 
-	// before is called before each change to the folder. Tests end the process there.
+	// before is called before each change to the folder. Tests use it to end the process at that point.
 	before func()
 	// open opens a new file for writing.
 	open func(name string, flags int, mode fs.FileMode) (*os.File, error)
 }
 
-// fileState identifies the state of a file. It changes when the file is written to.
+// fileState identifies the content of a file: it differs after each write to the file.
 type fileState struct {
 	size     int64
 	modified time.Time
@@ -71,7 +72,7 @@ type fileState struct {
 
 func stateOf(info fs.FileInfo) fileState { return fileState{info.Size(), info.ModTime()} }
 
-// New opens the store in a folder, which it creates if needed.
+// New opens the store in a folder. It creates the folder if needed.
 func New(folder string) (*Store, error) {
 	for _, part := range []string{blobs, uploads, partial} {
 		if err := os.MkdirAll(filepath.Join(folder, part), folderMode); err != nil { //nolint:gosec // the operator names the folder
@@ -87,7 +88,7 @@ func New(folder string) (*Store, error) {
 	return &Store{root: root, path: folder, verified: map[Digest]fileState{}, before: beforeChange, open: root.OpenFile}, nil
 }
 
-// Close releases the folder. Open archives stay readable.
+// Close closes the folder. Archives that are open can still be read.
 func (s *Store) Close() error { return s.root.Close() }
 
 // Put packs the tree and stores the archive. Equal trees have the same digest and are stored only once. It fails with an
@@ -106,8 +107,8 @@ func (s *Store) Put(ctx context.Context, tree fs.FS) (Digest, error) {
 	return digest, s.explain(s.write(write, name))
 }
 
-// write writes a temporary file and renames it. Without the lock, Sweep could read the age of the replaced file and then remove the new
-// one.
+// write writes the content to a temporary file, and then renames the file to the result of name. It holds the lock while it
+// renames. Otherwise, Sweep could read the age of the replaced file and then remove the new one.
 func (s *Store) write(content func(io.Writer) error, name func() string) error {
 	s.before()
 
@@ -140,8 +141,8 @@ func (s *Store) write(content func(io.Writer) error, name func() string) error {
 	return s.syncFolder(filepath.Dir(target))
 }
 
-// fill writes the content to the disk. The lock on the file shows other processes that it is in use; the kernel releases it when the
-// process dies.
+// fill writes the content to the disk. It locks the file to show other processes that the file is in use. The kernel releases the
+// lock when the process dies.
 func (s *Store) fill(file *os.File, content func(io.Writer) error) error {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return err
@@ -161,7 +162,7 @@ func (s *Store) fill(file *os.File, content func(io.Writer) error) error {
 	return file.Sync()
 }
 
-// writer writes to a file, and calls before.
+// writer writes to a file. It calls before ahead of each write.
 type writer struct {
 	file  *os.File
 	store *Store
@@ -174,7 +175,7 @@ func (w writer) Write(content []byte) (int, error) {
 	return w.file.Write(content)
 }
 
-// syncFolder makes a rename durable.
+// syncFolder flushes a folder to disk, so that a rename in it survives a crash.
 func (s *Store) syncFolder(name string) error {
 	folder, err := s.root.Open(name)
 	if err != nil {
@@ -194,8 +195,9 @@ func (s *Store) Has(digest Digest) bool {
 	return file.Close() == nil
 }
 
-// Open returns an archive and its size. It verifies the digest when the process opens the archive for the first time, and again if the
-// file has changed. The error for a missing or damaged archive is fs.ErrNotExist. An open archive stays readable after it is removed.
+// Open returns an archive and its size. It verifies the digest when the process opens the archive for the first time, and again if
+// the file has changed. If the archive is missing or damaged, the error is fs.ErrNotExist. An archive that is open can still be
+// read after it is removed.
 func (s *Store) Open(digest Digest) (io.ReadSeekCloser, int64, error) {
 	if digest.Hex() == "" {
 		return nil, 0, absent("%q is not the digest of an archive", digest)
@@ -257,7 +259,7 @@ func (s *Store) removeIfSame(digest Digest, damaged fs.FileInfo) error {
 	return s.root.Remove(blobName(digest))
 }
 
-// absentError is an fs.ErrNotExist for content that is treated as missing. Its text is the reason.
+// absentError reports content that is treated as missing, and contains the reason. It matches fs.ErrNotExist.
 type absentError string
 
 func absent(format string, args ...any) error { return absentError(fmt.Sprintf(format, args...)) }
@@ -268,5 +270,5 @@ func (e absentError) Error() string { return string(e) }
 // Is makes errors.Is(err, fs.ErrNotExist) true.
 func (absentError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// blobName returns the path of an archive.
+// blobName returns the path of an archive in the folder.
 func blobName(digest Digest) string { return filepath.Join(blobs, digest.Hex()+extension) }

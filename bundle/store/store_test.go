@@ -254,7 +254,7 @@ func TestUploads(t *testing.T) {
 	}
 
 	for _, name := range []string{"", "..", "../sha256/x", "A", "a/b", strings.Repeat("a", 254)} {
-		if _, err := s.PutUpload(name, strings.NewReader("x"), 3); !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), "want a DNS subdomain") {
+		if _, err := s.PutUpload(name, strings.NewReader("x"), 3); !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), "it must be a DNS subdomain") {
 			t.Errorf("put %q: %v", name, err)
 		}
 

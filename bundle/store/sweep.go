@@ -38,7 +38,7 @@ func (s *Store) Sweep(ctx context.Context, archiveInUse func(Digest) bool, uploa
 
 			done, err := s.removeOld(filepath.Join(folder, entry.Name()), before)
 			if err != nil {
-				return removed, fmt.Errorf("removing from the bundle store: %w", err)
+				return removed, fmt.Errorf("removing files from the bundle store: %w", err)
 			}
 
 			if done {
@@ -52,7 +52,7 @@ func (s *Store) Sweep(ctx context.Context, archiveInUse func(Digest) bool, uploa
 	return removed, nil
 }
 
-// removeOld removes a file that was written before the given time. It reports whether it removed the file.
+// removeOld removes a file that was last written before the given time. It reports whether it removed the file.
 func (s *Store) removeOld(name string, before time.Time) (bool, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -90,7 +90,7 @@ func (s *Store) abandoned(name string) bool {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
-// explain adds advice to the error of a full volume.
+// explain adds advice for operators to an error that a full volume causes. It returns all other errors unchanged.
 func (s *Store) explain(err error) error {
 	switch {
 	case err == nil:

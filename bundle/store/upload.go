@@ -15,8 +15,8 @@ import (
 // ErrTooLarge reports an upload that is larger than permitted.
 var ErrTooLarge = errors.New("the upload is too large")
 
-// PutUpload stores the archive that a client has uploaded for a Bundle, and replaces an earlier upload. It reports whether the content
-// has changed. It fails with ErrTooLarge if the content has more bytes than permitted.
+// PutUpload stores the archive that a client has uploaded for a Bundle, and replaces the previous upload. It reports whether the
+// content has changed. If the content has more than the permitted number of bytes, it returns ErrTooLarge.
 func (s *Store) PutUpload(bundle string, content io.Reader, permitted int64) (changed bool, err error) {
 	name, err := uploadName(bundle)
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Store) uploadDigest(name string) ([]byte, error) {
 	return sum.Sum(nil), err
 }
 
-// OpenUpload returns the upload for a Bundle and its size. The error for a missing upload is fs.ErrNotExist. An open upload stays
-// readable while another one replaces it.
+// OpenUpload returns the upload for a Bundle and its size. If there is no upload, the error is fs.ErrNotExist. An upload that is
+// open can still be read after another one has replaced it.
 func (s *Store) OpenUpload(bundle string) (io.ReadSeekCloser, int64, error) {
 	name, err := uploadName(bundle)
 	if err != nil {
@@ -97,13 +97,13 @@ func (s *Store) RemoveUpload(bundle string) error {
 // uploadName returns the path of an upload.
 func uploadName(bundle string) (string, error) {
 	if len(validation.IsDNS1123Subdomain(bundle)) > 0 {
-		return "", absent("%q is not a valid name of a Bundle: want a DNS subdomain", bundle)
+		return "", absent("%q is not a valid Bundle name: it must be a DNS subdomain", bundle)
 	}
 
 	return filepath.Join(uploads, bundle+extension), nil
 }
 
-// ignoreMissing returns nil for an error about a missing file.
+// ignoreMissing returns nil if the error is fs.ErrNotExist, and otherwise the error.
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -27,8 +27,8 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	// The first signal cancels the command and restores the default action of signals, so that a second one terminates
-	// the process.
+	// The first signal cancels the command. It also restores the default handling of signals, so a second signal terminates the
+	// process.
 	context.AfterFunc(ctx, stop)
 
 	return ebctl.App{
@@ -67,8 +67,9 @@ func readPassword() (string, error) {
 	return string(password), err
 }
 
-// keys switches standard input to raw mode, so that each key arrives immediately and is not echoed. The goroutine that reads the
-// keys ends with the process, because a read from a terminal cannot be interrupted.
+// keys switches standard input to raw mode, so that each key arrives immediately and is not echoed. It returns the pressed keys
+// and a function that restores the previous mode. The goroutine that reads the keys ends only with the process, because a read
+// from a terminal cannot be interrupted.
 func keys() (<-chan byte, func(), error) {
 	input := int(os.Stdin.Fd())
 

@@ -22,8 +22,8 @@ func main() {
 	}.Main())
 }
 
-// run serves until the context ends. It returns an error if the configuration is invalid or a part of the service
-// fails.
+// run runs the service until the context ends. It returns an error if the configuration is invalid, or if one of the service's
+// parts fails.
 func run(ctx context.Context, settings service.Config) error {
 	log, err := logging.New("provisioner", settings.Log, os.Stderr)
 	if err != nil {

@@ -61,7 +61,7 @@ func (t *Tree) extract(ctx context.Context, from io.Reader, write func(*tar.Head
 	}
 }
 
-// unzip makes the meter read through a gzip reader if the content is compressed.
+// unzip makes content read from a gzip reader if the data in from is compressed.
 func unzip(from *bufio.Reader, content *meter) error {
 	if magic, _ := from.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
 		return nil
@@ -97,7 +97,7 @@ func each(from io.Reader, write func(*tar.Header, io.Reader) error) error {
 	}
 }
 
-// classified returns an InvalidError for an error from the tar or gzip package, and returns file system errors unchanged.
+// classified converts an error from the tar or gzip package to an InvalidError, and returns file system errors unchanged.
 func classified(err error) error {
 	_, known := errors.AsType[*InvalidError](err)
 	_, system := errors.AsType[syscall.Errno](err)
@@ -134,7 +134,8 @@ func (t *Tree) write(header *tar.Header, content io.Reader) error {
 	}
 }
 
-// meter is a reader with a limit. It also ends when the context ends, and stores the error that ended it.
+// meter is a reader with a limit. It fails when more than the allowed bytes are read or when the context ends, and stores the
+// error with which it failed.
 type meter struct {
 	context  context.Context //nolint:containedctx // io.Reader has no context
 	from     io.Reader

@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// whiteout is the name prefix of a file that removes another file from lower layers. The other file's name follows the prefix.
+	// whiteout is the name prefix of a marker file, which removes a file from lower layers. The name of the file to remove
+	// follows the prefix.
 	whiteout = ".wh."
-	// opaque is the name of a file that removes everything that lower layers have written to its folder.
+	// opaque is the name of a marker file that removes everything that lower layers have written to the folder of the marker
+	// file.
 	opaque = whiteout + whiteout + ".opq"
 )
 
@@ -52,7 +54,8 @@ func (t *Tree) writeLayered(header *tar.Header, content io.Reader) error {
 	}
 }
 
-// rebased returns the target of a link relative to the folder of the link. As in a container, the root of the tree has no parent.
+// rebased returns the target of a link as a path relative to the folder of the link. As in a container, .. elements do not lead
+// above the root of the tree.
 func rebased(name, target string) string {
 	if !path.IsAbs(target) {
 		target = path.Join("/", path.Dir(name), target)
@@ -125,8 +128,8 @@ func (t *Tree) removeLower(name string) error {
 	return t.removeOne(name)
 }
 
-// clear removes everything that lower layers have written to the folder. Each whiteout counts toward Limits.Files, because it
-// takes time.
+// clear removes everything that lower layers have written to the folder. Each call counts toward Limits.Files, because clearing a
+// folder takes time.
 func (t *Tree) clear(name string) error {
 	if err := t.count(); err != nil {
 		return err

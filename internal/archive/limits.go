@@ -12,7 +12,7 @@ type Limits struct {
 	Files int
 	// Depth limits the number of elements in a path.
 	Depth int
-	// NoLinks rejects all symbolic links. If it is false, links that stay inside are accepted.
+	// NoLinks means that all symbolic links are rejected. If it is false, links that stay inside the tree are accepted.
 	NoLinks bool
 }
 
@@ -51,7 +51,7 @@ func (l Limits) headers() int64 {
 	return int64(l.Files)*perFile + atEnd
 }
 
-// InvalidError reports content that cannot be accepted. Reading it again would give the same error.
+// InvalidError reports content that cannot be accepted. Reading the same content again would return the same error.
 type InvalidError struct{ problem error }
 
 // Error implements error.

@@ -51,12 +51,13 @@ type Tree struct {
 	buffer  []byte
 	entries map[string]entry
 
-	// parent is the folder of the last write, and opened is its handle.
+	// parent is the path of the folder that was opened last, and opened is the handle for this folder.
 	parent string
 	opened *os.Root
 }
 
-// NewTree returns a Tree that writes to the root, which must be empty. Close releases its handles, but not the root.
+// NewTree returns a Tree that writes to the root, which must be empty. Close releases the handles that the Tree opens, but not
+// the root.
 func NewTree(root *os.Root, limits Limits) *Tree {
 	limits = limits.withDefaults()
 
@@ -104,7 +105,7 @@ func (t *Tree) File(name string, bytes int64, content io.Reader) error {
 		return explain(name, err)
 	}
 
-	// Without the wrappers, each copy would allocate its own buffer.
+	// The wrappers hide the ReadFrom and WriteTo methods, because io.CopyBuffer would use these instead of the buffer.
 	copied, err := io.CopyBuffer(struct{ io.Writer }{created}, struct{ io.Reader }{io.LimitReader(content, bytes)}, t.buffer)
 	if err == nil && copied < bytes {
 		err = io.ErrUnexpectedEOF
@@ -129,8 +130,9 @@ func (t *Tree) Link(name, target string) error {
 	return explain(name, t.opened.Symlink(target, path.Base(name)))
 }
 
-// staysInside reports whether a link stays in the tree. In an accepted target, all .. elements come first and lead upwards from the
-// folder of the link, through real folders. The other elements only lead downwards, possibly through links, which stay inside themselves.
+// staysInside reports whether a link stays in the tree. In an accepted target, all .. elements come first. They lead upward from
+// the folder of the link, through folders that are not links. The other elements lead only downward, possibly through other
+// links, which staysInside has accepted too.
 func staysInside(name, target string) bool {
 	if target == "" || path.IsAbs(target) || strings.ContainsRune(target, 0) {
 		return false
@@ -156,7 +158,7 @@ func (t *Tree) check(name string) error {
 	}
 }
 
-// shortened returns the start of a path, for an error.
+// shortened returns at most the first 256 bytes of a path, for an error.
 func shortened(name string) string {
 	const most = 256
 	if len(name) > most {
@@ -166,7 +168,7 @@ func shortened(name string) string {
 	return name
 }
 
-// add creates the parents of a file or link, opens its folder, and records it.
+// add prepares the creation of a file or link: it creates the parent folders, records the path, and opens the folder.
 func (t *Tree) add(name string, kind kind) error {
 	if err := t.check(name); err != nil {
 		return err
@@ -218,15 +220,15 @@ func (t *Tree) folders(name string) error {
 	return explain(name, t.root.Mkdir(name, folderMode))
 }
 
-// record adds an entry, which must be new.
+// record adds an entry to the tree. It returns an InvalidError if the path already has an entry.
 func (t *Tree) record(name string, kind kind) error {
 	known, exists := t.entries[folded(name)]
 
 	switch {
 	case exists && known.name != name:
-		return invalid("%q and %q differ in upper and lower case only", known.name, name)
+		return invalid("%q and %q differ only in upper and lower case", known.name, name)
 	case exists:
-		return invalid("%q occurs twice, or as a file and as a folder", name)
+		return invalid("%q occurs twice, or both as a file and as a folder", name)
 	}
 
 	if err := t.count(); err != nil {
@@ -247,16 +249,16 @@ func (t *Tree) count() error {
 	return nil
 }
 
-// tooMuch returns the error for too many or too large files.
+// tooMuch returns the error for content with too many files or too many bytes.
 func (t *Tree) tooMuch() error {
-	return invalid("it has more than %d files or %s", t.limits.Files, size(t.limits.Bytes))
+	return invalid("it has more than %d files or more than %s of content", t.limits.Files, size(t.limits.Bytes))
 }
 
 // folded returns a form of the path that is the same for all paths that differ only in case.
 func folded(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
-// open opens the folder for the next write. Most archives list all files of a folder together, so keeping it open saves resolving its
-// parents for each file.
+// open opens the folder for the next write. Most archives list all files of a folder together. Keeping the folder open means that
+// its path need not be resolved again for each file.
 func (t *Tree) open(name string) error {
 	if name == t.parent {
 		return nil
@@ -299,15 +301,15 @@ func (t *Tree) below(name string) []string {
 	return found
 }
 
-// forget drops the records of the entry and of all entries below it.
+// forget removes the entry and all entries below it from t.entries.
 func (t *Tree) forget(name string) {
 	maps.DeleteFunc(t.entries, func(_ string, entry entry) bool {
 		return entry.name == name || strings.HasPrefix(entry.name, name+"/")
 	})
 }
 
-// explain returns an InvalidError for a file system error that the path has caused. An error that is not a syscall.Errno comes
-// from os.Root itself and concerns a path that leaves the root.
+// explain returns an InvalidError if the path is the cause of a file system error, and other errors unchanged. An error that is
+// not a syscall.Errno comes from os.Root itself: the path leaves the root.
 func explain(name string, err error) error {
 	if err == nil {
 		return nil
@@ -317,7 +319,7 @@ func explain(name string, err error) error {
 
 	switch {
 	case errors.Is(err, fs.ErrExist), numbered && (number == syscall.ENOTDIR || number == syscall.EISDIR):
-		return invalid("%q occurs twice, or as a file and as a folder", shortened(name))
+		return invalid("%q occurs twice, or both as a file and as a folder", shortened(name))
 	case !numbered && !errors.Is(err, fs.ErrClosed), number == syscall.ENAMETOOLONG, number == syscall.ELOOP, number == syscall.EINVAL,
 		number == syscall.ENOENT:
 		return invalid("the path %q leaves the folder, or is not valid", shortened(name))

@@ -18,7 +18,8 @@ import (
 // header.
 const OriginatingIdentity = "X-Broker-API-Originating-Identity"
 
-// maxText limits the length of texts that audit entries copy from requests, in characters. Clients control these texts.
+// maxText is the maximum length, in characters, of texts that are copied from requests into audit entries. The limit is needed
+// because clients choose these texts.
 const maxText = 255
 
 type (
@@ -26,8 +27,8 @@ type (
 	accountKey struct{}
 )
 
-// ActorOf returns the user behind the request to which ctx belongs: the authenticated client, the platform's user if the platform
-// names one, and the address. Outside of a request, ActorOf returns the zero Actor, which stands for the service itself.
+// ActorOf returns the user behind the request to which ctx belongs: the authenticated client, the user that the platform names,
+// if any, and the network address. Outside of a request, ActorOf returns the zero Actor, which stands for the service itself.
 func ActorOf(ctx context.Context) auditlog.Actor {
 	identity := auth.FromContext(ctx)
 	actor := auditlog.Actor{User: identity.Name, Means: string(identity.Means)}
@@ -62,8 +63,8 @@ func Introduce(next http.Handler) http.Handler {
 	})
 }
 
-// NoteAccount sets the ID of the account that a request is about. The entry of a rejected request for an unknown instance has this
-// ID, because nothing else identifies the account whose data the entry contains.
+// NoteAccount sets the ID of the account that a request concerns. If the request is rejected, its audit entry contains this ID.
+// For an unknown instance, nothing else identifies the account whose data the entry contains.
 func NoteAccount(ctx context.Context, account string) {
 	if noted, ok := ctx.Value(accountKey{}).(*string); ok {
 		*noted = oneLine(account)
@@ -78,8 +79,8 @@ func captureAccount(ctx context.Context) (context.Context, *string) {
 }
 
 // originator parses the OriginatingIdentity header: the name of a platform, and a base64-encoded JSON object with fields that the
-// platform defines. originator returns only the user from the object, because the other fields may contain personal data. The
-// header is optional, so an invalid header is treated as absent.
+// platform defines. originator returns only the user from the object, because the other fields may contain personal data. Because
+// the header is optional, originator treats an invalid header like a missing one.
 func originator(header string) (platform, user string) {
 	platform, encoded, _ := strings.Cut(header, " ")
 

@@ -23,14 +23,15 @@ import (
 )
 
 const (
-	// refusalRate is the number of rejected requests that a replica records per second for one user and action; refusalBurst is the
-	// size of a burst. Entries are kept for more than a year, so without a limit a client that retries forever would fill the
+	// refusalRate is the number of rejected requests that a replica records per second for one user and action; refusalBurst is
+	// the size of a burst. Entries are kept for more than a year, so a client that retries forever would otherwise fill the
 	// database.
 	refusalRate  = 0.5
 	refusalBurst = 100
 	// maxSamplers is the maximum number of user-action pairs that are sampled separately.
 	maxSamplers = 10_000
-	// refusalTimeout bounds the time to record one rejected request. The response is complete only after that.
+	// refusalTimeout is the time limit for recording one rejected request. The response is not complete until the request is
+	// recorded or the limit is reached.
 	refusalTimeout = 2 * time.Second
 	// maxRefusalBody is the number of bytes of an error response that Refusals parses for the error code. Complete error
 	// responses are shorter.
@@ -48,8 +49,9 @@ type Recorder struct {
 	db    *storage.DB
 	clock clock.PassiveClock
 	log   logrus.FieldLogger
-	// unauthorized samples requests without valid credentials or role; changes samples rejected changes by authorized clients.
-	// With a single sampler, an attacker without credentials could crowd out the entries about authorized clients.
+	// unauthorized samples requests of clients without valid credentials or without the required role; changes samples rejected
+	// changes by authorized clients. With a single sampler, an attacker without credentials could crowd out the entries about
+	// authorized clients.
 	unauthorized, changes samplers
 }
 
@@ -76,14 +78,14 @@ func (r *Recorder) RecordAlone(ctx context.Context, entry auditlog.Entry) error 
 // Target describes a request: its action and the IDs in its path. An empty Action means that the request changes nothing.
 type Target struct {
 	Action, InstanceID, OperationID, BindingID string
-	// Account is the ID of the account if no other ID identifies it.
+	// Account is the ID of the account. It is empty if one of the other IDs identifies the account.
 	Account string
 }
 
 type markKey struct{}
 
-// Mark makes Refusals record the current request if it is rejected, even if it would have changed nothing. A code that is not
-// empty replaces the code of the response in the entry.
+// Mark makes Refusals record the current request if it is rejected, even if it would have changed nothing. If code is not empty,
+// the entry contains it instead of the error code in the response.
 func Mark(ctx context.Context, code string) {
 	if mark, inside := ctx.Value(markKey{}).(*mark); inside {
 		mark.made, mark.code = true, code
@@ -96,9 +98,9 @@ type mark struct {
 	code string
 }
 
-// Refusals returns a middleware that records rejected changes, rejected requests that Mark has marked, and all requests without
-// valid credentials or role, sampled under load. targetOf returns the target of a request. The middleware must run inside
-// Introduce and outside of the Authorizer.
+// Refusals returns a middleware that records rejected changes, rejected requests that Mark has marked, and all requests of
+// clients without valid credentials or without the required role. Under load, it records only a sample. targetOf returns the
+// target of a request. The middleware must run inside Introduce and outside of the Authorizer.
 func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -132,8 +134,8 @@ func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Midd
 	}
 }
 
-// Refused records a rejected change, sampled under load. It is for protocols such as GraphQL, because Refusals does not recognize
-// their error responses. If recording fails, the error is only logged.
+// Refused records a rejected change or, under load, only a sample of them. Use it for protocols such as GraphQL, whose error
+// responses Refusals does not recognize. If recording fails, the error is only logged.
 func (r *Recorder) Refused(ctx context.Context, entry auditlog.Entry) {
 	entry.InstanceID, entry.Code = oneLine(entry.InstanceID), oneLine(entry.Code)
 	r.refused(ctx, &r.changes, entry)
@@ -175,7 +177,7 @@ func newSamplers() samplers {
 	return samplers{mutex: &sync.Mutex{}, recent: recent}
 }
 
-// take calls take on the key's sampler, which it creates if necessary.
+// take calls the take method of the key's sampler. If the key has no sampler yet, take creates one.
 func (s *samplers) take(key sampled, now time.Time) (missed int, taken bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -189,13 +191,13 @@ func (s *samplers) take(key sampled, now time.Time) (missed int, taken bool) {
 	return found.take(now)
 }
 
-// sampler accepts events up to a rate and counts the skipped events, so the next entry can state their number.
+// sampler accepts events up to a maximum rate. It counts the events that it skips, so that the next entry can state their number.
 type sampler struct {
 	limiter *rate.Limiter
 	missed  int
 }
 
-// take reports whether to record an event, and how many events the sampler has skipped since the last recorded one.
+// take reports whether to record an event and, if so, how many events the sampler has skipped since the last recorded one.
 func (s *sampler) take(now time.Time) (missed int, taken bool) {
 	if !s.limiter.AllowN(now, 1) {
 		s.missed++

@@ -78,13 +78,13 @@ func TestParseUsersReportsAllErrors(t *testing.T) {
 	}
 
 	want := strings.Join([]string{
-		"user 2: the form is user:password[:role+role]",
+		"user 2: it must have the form user:password[:role+role]",
 		"user 4: the same user and password are listed twice",
 		"user 5: the name or the password is empty",
 		"user 6: the role is unknown: use osb, viewer, operator or admin, and percent-encode `,:+%` in names and passwords",
 		"user 7: the percent-encoding of the name or the password is invalid",
 		"user 8: a name cannot contain a colon in HTTP Basic authentication",
-		"user 9: the form is user:password[:role+role]",
+		"user 9: it must have the form user:password[:role+role]",
 		"user 10: an earlier entry for the user has different roles; all passwords of a user must have the same roles",
 	}, "\n")
 	if diff := cmp.Diff(want, err.Error()); diff != "" {

@@ -15,7 +15,7 @@ const (
 	textUnauthenticated = "The request has no credentials. The WWW-Authenticate header lists the accepted schemes."
 	textWrongPassword   = "The user name or the password is wrong."
 	textUnchecked       = "The credentials cannot be verified at the moment. Try again later."
-	textLoginDelayed    = "Too many failed logins of this user from this address. Check the password and try again later."
+	textLoginDelayed    = "Too many failed logins for this user from this address. Check the password and try again later."
 	textRateLimited     = "This client has exceeded its rate limit. Try again later."
 )
 

@@ -161,8 +161,8 @@ func TestParseRulesReportsAllErrors(t *testing.T) {
 
 	want := strings.Join([]string{
 		`rule 2: the role "boss" is unknown: use osb, viewer, operator or admin`,
-		"rule 3: the form is role=attribute:value",
-		"rule 4: the form is role=attribute:value",
+		"rule 3: it must have the form role=attribute:value",
+		"rule 4: it must have the form role=attribute:value",
 		"rule 5: the percent-encoding of the value is invalid",
 	}, "\n")
 	if diff := cmp.Diff(want, err.Error()); diff != "" {

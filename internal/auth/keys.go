@@ -25,7 +25,8 @@ const (
 	// keysPause is the minimum time between two fetches that requests trigger. Without the pause, a client could flood the issuer
 	// by sending tokens with unknown key IDs.
 	keysPause = 10 * time.Second
-	// keysTimeout bounds one fetch, which consists of two requests.
+	// keysTimeout is the time limit for one fetch, which consists of two requests: for the issuer's discovery document and for
+	// the keys.
 	keysTimeout = 5 * time.Second
 	// maxKeysBytes bounds the size of each response of the issuer in bytes; maxKeys bounds the number of keys. Real issuers
 	// publish fewer than ten keys.
@@ -65,7 +66,8 @@ type keys struct {
 	failed error
 }
 
-// newKeys returns an empty cache. The background work fetches the keys, or the first request with a token if it arrives earlier.
+// newKeys returns an empty cache. The keys are first fetched by the background work or by the first request with a token,
+// whichever comes first.
 func newKeys(options TokenOptions) *keys {
 	made := &keys{issuer: options.Issuer, client: options.Client, clock: options.Clock, fetching: make(chan struct{}, 1)}
 	for _, algorithm := range options.Algorithms {
@@ -166,7 +168,7 @@ func (k *keys) refresh(ctx context.Context) error {
 }
 
 // fetch reads the issuer's discovery document and then the keys. The document must name the same issuer, and the URL of the keys
-// must use TLS or the loopback interface: an attacker who can replace a key can sign valid tokens.
+// must use HTTPS or the loopback interface, because an attacker who can replace the keys can sign valid tokens.
 func (k *keys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	client := k.bounded()
 

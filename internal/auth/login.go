@@ -60,7 +60,7 @@ func (t *Tokens) For(audience string) *Tokens {
 // Roles returns the roles that the rules grant to a client with the given claims.
 func (t *Tokens) Roles(claims map[string][]string) []Role { return t.options.Rules.roles(claims) }
 
-// Relevant returns only the claim values that grant roles. Roles returns the same result for them as for all claims.
+// Relevant returns only the claim values that grant roles. Passed to Roles, they grant the same roles as all claims together.
 func (t *Tokens) Relevant(claims map[string][]string) map[string][]string {
 	return t.options.Rules.relevant(claims)
 }

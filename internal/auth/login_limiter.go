@@ -16,7 +16,7 @@ const (
 	// firstDelay is the delay after the last allowed failure. Each further failure doubles the delay, up to maxDelay.
 	firstDelay = time.Second
 	maxDelay   = time.Minute
-	// forgetAfter is how long the failures of a login count after its last failure.
+	// forgetAfter is the time without a further failure after which the earlier failures of a login no longer count.
 	forgetAfter = 15 * time.Minute
 )
 
@@ -74,8 +74,9 @@ func loginOf(r *http.Request) (login, bool) {
 	return login{name: sha256.Sum256([]byte(name)), network: ClientNetwork(r.RemoteAddr)}, sent
 }
 
-// begin returns 0 if the request may be authenticated, and otherwise the time until the next attempt is allowed. Each attempt
-// after the allowed failures starts the next delay before its result is known, so concurrent requests cannot share one attempt.
+// begin returns 0 if the request may be authenticated, and otherwise the time until the next attempt is allowed. Once the allowed
+// failures are used up, begin starts the next delay before the result of the attempt is known. Concurrent requests therefore
+// cannot all pass at the end of a delay.
 func (l *loginLimiter) begin(r *http.Request) (wait time.Duration) {
 	who, limited := loginOf(r)
 	if l == nil || !limited {
@@ -108,7 +109,7 @@ func (l *loginLimiter) begin(r *http.Request) (wait time.Duration) {
 	return 0
 }
 
-// end records the result of an authentication. A success forgets the failures of the login.
+// end records the result of an authentication. After a success, it forgets the failures of the login.
 func (l *loginLimiter) end(r *http.Request, rejected bool) {
 	who, limited := loginOf(r)
 	if l == nil || !limited {

@@ -41,7 +41,7 @@ func newGuard(config Config, open bool) (*guard, error) {
 
 	for _, host := range config.AllowedHosts {
 		if host == "" || strings.ContainsAny(host, "/:* ") {
-			return nil, errors.New("APP_ALLOWED_HOSTS: list host names without scheme and port")
+			return nil, errors.New("APP_ALLOWED_HOSTS: list host names without a scheme or port")
 		}
 
 		if open {

@@ -41,7 +41,7 @@ func (p Platform) AllowsRegion(region string) bool {
 	return len(p.Regions) == 0 || slices.Contains(p.Regions, region)
 }
 
-// AllowsTenant reports whether the platform may manage instances of the global account.
+// AllowsTenant reports whether the platform may manage instances of the given global account.
 func (p Platform) AllowsTenant(account string) bool {
 	return len(p.Tenants) == 0 || slices.Contains(p.Tenants, account)
 }
@@ -117,8 +117,8 @@ func ParsePlatforms(content []byte) (Platforms, error) {
 	return Platforms{file.Platforms}, errors.Join(errs...)
 }
 
-// unique returns a text for each value that no other platform may have: the name and the credentials. Error messages quote these
-// texts.
+// unique returns one text for each value that must not occur in two platforms: the name, the users, and the values of claims and
+// certificate attributes. Error messages quote these texts.
 func (p Platform) unique() []string {
 	described := []string{"name " + p.Name}
 	for _, user := range p.Users {

@@ -68,8 +68,8 @@ func (i Identity) Has(roles ...Role) bool {
 	})
 }
 
-// Rule grants Role to clients for which Attribute has the value Value. Attributes are claims of a token or parts of a
-// certificate.
+// Rule grants a role to every client that has the given value for the given attribute. Attributes are claims of a token or parts
+// of a certificate.
 type Rule struct {
 	Role             Role
 	Attribute, Value string
@@ -114,7 +114,7 @@ func parseRule(entry string) (Rule, error) {
 	case err != nil:
 		return Rule{}, errors.New("the percent-encoding of the value is invalid")
 	case attribute == "" || value == "":
-		return Rule{}, errors.New("the form is role=attribute:value")
+		return Rule{}, errors.New("it must have the form role=attribute:value")
 	}
 
 	role := Role(name)

@@ -29,7 +29,7 @@ const (
 type TokenOptions struct {
 	// Issuer is the URL of the OpenID Connect issuer. It must use https, except on the loopback interface.
 	Issuer string
-	// Audiences are the accepted audiences. A token must name one of them.
+	// Audiences are the accepted audiences. A token must name at least one of them.
 	Audiences []string
 	// Algorithms are the accepted signature algorithms, such as RS256. Symmetric algorithms and the algorithm "none" are not
 	// supported.
@@ -161,9 +161,9 @@ func (t *Tokens) Identify(ctx context.Context, token string) (Identity, error) {
 	return Identity{Name: name, Means: ByToken, Roles: t.options.Rules.roles(attributes), Attributes: attributes}, nil
 }
 
-// verify checks the signature, then the issuer and the validity period. The verifier's clock is behind by skew, so a token is
-// accepted until skew after its expiry. Tokens that are not valid yet need no such correction, because go-oidc has its own
-// tolerance for them.
+// verify checks the signature, then the issuer and the validity period. The verifier's clock is set back by skew, so a token is
+// accepted until skew after its expiry. For tokens that are not valid yet, no such correction is needed, because go-oidc has its
+// own tolerance.
 func (t *Tokens) verify(ctx context.Context, token string) (*oidc.IDToken, error) {
 	payload, err := t.keys.verify(ctx, token)
 	if err != nil {

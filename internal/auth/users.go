@@ -121,7 +121,7 @@ func parseUser(entry string) (user, error) {
 
 	parts := strings.Split(entry, ":")
 	if len(parts) < 2 || len(parts) > most {
-		return user{}, errors.New("the form is user:password[:role+role]")
+		return user{}, errors.New("it must have the form user:password[:role+role]")
 	}
 
 	name, nameErr := url.PathUnescape(parts[0])

@@ -21,7 +21,7 @@ func newAdoptShootCommand(session *session) *cobra.Command {
 		Use:   "shoot NAME",
 		Short: "Turn a Shoot of the Gardener project into an instance",
 		Long: "Turn a Shoot of the Gardener project into an instance.\n\n" +
-			"The Shoot keeps its spec; it gets an owner and, in place of a SecretBinding, a CredentialsBinding. The command first does a dry run and " +
+			"The Shoot keeps its spec, except that a CredentialsBinding replaces a SecretBinding. The Shoot also gets labels and annotations with its owner. The command first does a dry run and " +
 			"shows what the first update of the instance would change, in the Shoot and in the order at the Provisioner. It then asks for " +
 			"confirmation, and fails if the Shoot has changed in the meantime. With --dry-run, it ends after the dry run. The command needs the admin role.",
 		Example: "  ebctl adopt shoot my-shoot --account 8cd57dc2-edb2-45e0-af8b-7d881006e516 --dry-run\n" +

@@ -59,8 +59,8 @@ func newAuditListCommand(session *session) *cobra.Command {
 	}.command(session, "List the entries of the audit log, newest first", false)
 
 	flags := command.Flags()
-	flags.StringVar(&instance, session.noun(), "", "only entries about the "+session.noun()+", by its ID or name")
-	flags.StringVar(&filter.User, "user", "", "only entries of this user: the user that the platform names or, if it names none, the sender of the request")
+	flags.StringVar(&instance, session.noun(), "", "only entries about the "+session.noun()+" with this ID or name")
+	flags.StringVar(&filter.User, "user", "", "only entries of this user: the user that the platform names in the request or, by default, the sender of the request")
 	flags.StringVar(&filter.Action, "action", "", "only entries with this action, such as provision, cancel or adminkubeconfig")
 	flags.StringVar(&filter.Since, "since", "", "only entries at or after this time, such as 2030-01-02T15:04:05Z")
 	flags.StringVar(&filter.Until, "until", "", "only entries before this time")

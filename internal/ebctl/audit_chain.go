@@ -30,8 +30,8 @@ func newAuditExportCommand(session *session) *cobra.Command {
 		Use:   "export",
 		Short: "Write the audit log with its hash chain as JSON Lines",
 		Long: "Write the audit log with its hash chain as JSON Lines.\n\n" +
-			session.text("'ebctl audit verify --file' verifies the file without the broker. The file contains names and addresses of users, and salts: store it ") +
-			"like the audit log itself. Erasing an account does not change the file. The command needs the admin role.",
+			session.text("'ebctl audit verify --file' verifies the file without the broker. The file contains salts, and the names and addresses of users. Protect it ") +
+			"like the audit log itself. Erasing an account's data does not change the file. The command needs the admin role.",
 		Example: session.text("  ebctl audit export --file audit.jsonl"),
 		Args:    arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -53,7 +53,7 @@ func newAuditExportCommand(session *session) *cobra.Command {
 	return command
 }
 
-// service returns the service name that exports contain.
+// service returns the name that identifies the session's service in exports of the audit log.
 func (s *session) service() string {
 	if s.provisioner {
 		return "provisioner"
@@ -86,7 +86,8 @@ func (s *session) exportAudit(ctx context.Context, to io.Writer) error {
 	return nil
 }
 
-// readChain reads all pages of the chain. It returns the head of the chain at the time of the first page.
+// readChain reads all pages of the chain. It calls record for each record, and unchained for each row that has no record yet. It
+// returns the head of the chain as of the first page.
 func readChain(ctx context.Context, client *brokerclient.Client, record func(chain.Record) error,
 	unchained func(chain.Unchained) error,
 ) (chain.Head, error) {
@@ -136,11 +137,11 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 		Use:   "verify",
 		Short: "Verify the hash chain of the audit log",
 		Long: "Verify the hash chain of the audit log.\n\n" +
-			session.text("The command reads the whole chain and computes all hashes itself, without trusting the broker. It names the first entry or ") +
+			session.text("The command reads the whole chain and computes all hashes itself, without trusting the broker. It reports the first entry or ") +
 			"operation that was changed, removed, reordered, or not chained in time, and the erased entries. The exit code is 7 if the chain is " +
 			"broken.\n\n" +
-			"Somebody who controls the database can remove the last records, or compute all hashes again. To detect this, store the head hash " +
-			"outside, and pass the last stored one with --since-head. The command needs the admin role.",
+			"Somebody who controls the database can remove the last records or recompute all hashes. To detect this, store the head hash " +
+			"outside the database, and pass the hash that you stored last with --since-head. The command needs the admin role.",
 		Example: session.text("  ebctl audit verify\n" +
 			"  ebctl audit verify -o jsonpath='{.head.hash}'\n" +
 			"  ebctl audit verify --since-head 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n" +
@@ -175,7 +176,7 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 	}
 
 	flags := command.Flags()
-	flags.StringArrayVar(&files, "file", nil, "verify a file from 'audit export' or from an archive instead of the service; repeat the flag for the next file")
+	flags.StringArrayVar(&files, "file", nil, "verify a file from 'audit export' or from an archive instead of the service; repeat the flag for further files, in their order")
 	flags.StringVar(&options.SinceHead, "since-head", "", "the head hash of an earlier verification, which the chain must contain")
 	flags.DurationVar(&options.MaxUnchained, "max-unchained", chain.DefaultMaxUnchained, "how long a row may remain without a record in the chain")
 
@@ -186,8 +187,8 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 const verifyAttempts = 3
 
 // verifyChain verifies the chain of the service. If it finds a problem and the chain has grown during the verification, it reads
-// the chain again, because the growth itself can look like a problem: a row that gets its record between two requests is on no
-// page, and an erasure may be read without its audit entry.
+// the chain again, because the growth itself can look like a problem. For example, a row that gets its record between two
+// requests is missing from all pages, and an erasure may be read without its audit entry.
 func (s *session) verifyChain(ctx context.Context, options chain.Options) (chain.Report, error) {
 	client, err := s.client()
 	if err != nil {
@@ -217,8 +218,8 @@ func (s *session) verifyChain(ctx context.Context, options chain.Options) (chain
 	}
 }
 
-// verifyFiles verifies files in the given order. It measures the age of rows without a record from the time at which their file was
-// written, not from now.
+// verifyFiles verifies files in the given order. It computes the age of rows without a record at the time at which their file was
+// written, not at the current time.
 func verifyFiles(paths []string, options chain.Options) (chain.Report, error) {
 	verifier := chain.NewFileVerifier(options)
 
@@ -258,7 +259,7 @@ func reportFields(report chain.Report) output.Fields {
 	}
 
 	if report.Older > 0 {
-		// A row is chained only after its commit, so even a new log has rows that are older than its chain.
+		// Rows are chained only after they are committed, so even in a new audit log, the first rows are older than the chain.
 		fields = append(fields, output.Field{
 			Name: "Older", Value: fmt.Sprintf("rows written before the chain began: %d; changes before that time are not detected", report.Older),
 		})

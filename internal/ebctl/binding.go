@@ -140,8 +140,8 @@ func newBindingListCommand(session *session) *cobra.Command {
 func newBindingDeleteCommand(session *session) *cobra.Command {
 	return addYes(session, session.onInstance(&cobra.Command{
 		Use:   "delete INSTANCE BINDING",
-		Short: "Revoke access to the cluster",
-		Long: "Revoke access to the cluster. The cluster rejects the credentials within 15 seconds.\n\n" +
+		Short: "Delete a binding and revoke its access to the cluster",
+		Long: "Delete a binding and revoke its access to the cluster. The cluster rejects the credentials within 15 seconds.\n\n" +
 			"The command is idempotent.",
 	}, func(ctx context.Context, instance target, args []string) error {
 		if err := session.confirm(ctx, "Revoke binding %s of instance %s?", args[1], described(instance)); err != nil {

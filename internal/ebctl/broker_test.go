@@ -591,7 +591,7 @@ func (b *fakeBroker) renewCredentials(w http.ResponseWriter, r *http.Request) {
 	})
 
 	if len(chosen) == 0 {
-		refuse(w, http.StatusConflict, "Conflict", "No other system has a kubeconfig of the runtime.")
+		refuse(w, http.StatusConflict, "Conflict", "No other system has a kubeconfig for the runtime.")
 
 		return
 	}

@@ -127,8 +127,8 @@ func (c bundleClient) change(ctx context.Context, name string, edit func(*v1alph
 	return shownDeployment(changed), err
 }
 
-// mergePatch returns the patch between two versions of an object, or nil if they are equal. Applying the patch fails if the
-// object has changed since it was read.
+// mergePatch returns the JSON merge patch that changes former to wanted, or nil if they are equal. The API server rejects the
+// patch if the object has changed since it was read.
 func mergePatch(former, wanted *v1alpha1.BundleDeployment) ([]byte, error) {
 	before, err := json.Marshal(former)
 	if err != nil {

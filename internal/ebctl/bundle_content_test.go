@@ -57,7 +57,7 @@ func newContentServer(t *testing.T) *contentServer {
 
 func (s *contentServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer right" {
-		http.Error(w, "send a bearer token of the cluster", http.StatusUnauthorized)
+		http.Error(w, "send a bearer token that the cluster accepts", http.StatusUnauthorized)
 
 		return
 	}

@@ -121,7 +121,7 @@ func (o bundleOrder) source() (v1alpha1.BundleSource, error) {
 
 	switch {
 	case chosen != 1:
-		return v1alpha1.BundleSource{}, usage("specify exactly one of --image, --git, --http, --config-map and --upload")
+		return v1alpha1.BundleSource{}, usage("specify exactly one of --image, --git, --http, --config-map or --upload")
 	case o.git == "" && (reference != v1alpha1.GitRef{} || o.directory != ""):
 		return v1alpha1.BundleSource{}, usage("--branch, --tag, --commit and --directory need --git")
 	case o.http == "" && o.sha256 != "":
@@ -148,7 +148,7 @@ func (o bundleOrder) source() (v1alpha1.BundleSource, error) {
 func (o bundleOrder) gitSource(reference v1alpha1.GitRef) (v1alpha1.BundleSource, error) {
 	if reference != (v1alpha1.GitRef{Branch: o.branch}) && reference != (v1alpha1.GitRef{Tag: o.tag}) && reference != (v1alpha1.GitRef{Commit: o.commit}) ||
 		reference == (v1alpha1.GitRef{}) {
-		return v1alpha1.BundleSource{}, usage("--git needs exactly one of --branch, --tag and --commit")
+		return v1alpha1.BundleSource{}, usage("--git needs exactly one of --branch, --tag or --commit")
 	}
 
 	return v1alpha1.BundleSource{

@@ -23,10 +23,12 @@ const (
 	// maxManifest is the maximum size of a manifest in bytes.
 	maxManifest = 1 << 20
 	// comparisonDigits is the number of random characters in the name of the temporary BundleDeployment of a comparison. The name
-	// starts with up to maxComparedName characters of the compared name, so that it fits into a label.
+	// starts with at most maxComparedName characters of the compared BundleDeployment's name, so that the whole name fits into a
+	// label.
 	comparisonDigits = 8
 	maxComparedName  = 48
-	// comparisonDeletion is the deletion timeout of this BundleDeployment. It is short, because a comparison installs nothing.
+	// comparisonDeletion is the deletion timeout of the temporary BundleDeployment. It is short, because a comparison installs
+	// nothing that would have to be removed.
 	comparisonDeletion = 10 * time.Second
 )
 
@@ -59,11 +61,11 @@ func newBundleDiffCommand(session *session, cluster *clusterFlags) *cobra.Comman
 		Use:   "diff NAME [FOLDER]",
 		Short: "Show what another version of a BundleDeployment would change on its cluster",
 		Long: "Show what another version of a BundleDeployment would change on its cluster.\n\n" +
-			"Specify the version by exactly one of a folder, --image, --git, --http, --config-map and --file. The provisioner unpacks " +
-			"it and compares it with the cluster\n" +
-			"by dry runs at its API server, so defaults do not count as differences. Values of Secrets are masked. If there is no BundleDeployment with this name,\n" +
+			"Specify the version with exactly one of a folder, --image, --git, --http, --config-map or --file. The provisioner unpacks " +
+			"this version and compares it with the cluster\n" +
+			"through dry runs at the cluster's API server, so defaults do not count as differences. Values of Secrets are masked. If there is no BundleDeployment with this name,\n" +
 			"all objects count as new.\n\n" +
-			"The command creates a BundleDeployment with spec.dryRun, and deletes it at the end. It needs no access to the cluster. The exit code is 8 if\n" +
+			"The command creates a temporary BundleDeployment with spec.dryRun, and deletes it at the end. You do not need access to the cluster. The exit code is 8 if\n" +
 			"something would change, and 6 if the version cannot be unpacked or installed.",
 		Example: "  ebctl bundle diff my-addon ./my-addon\n" +
 			"  ebctl bundle diff my-addon --image registry.example.com/my-addon:v2\n" +
@@ -97,7 +99,7 @@ func newBundleDiffCommand(session *session, cluster *clusterFlags) *cobra.Comman
 	return command
 }
 
-// diffBundle compares a version with the cluster, and prints the differences.
+// diffBundle compares a version of a BundleDeployment with the cluster, and prints the differences.
 func (s *session) diffBundle(ctx context.Context, cluster clusterFlags, name, folder string, order bundleDiff) (err error) {
 	var archive *packed
 
@@ -153,7 +155,8 @@ func (s *session) diffBundle(ctx context.Context, cluster clusterFlags, name, fo
 	return s.printComparison(name, *found)
 }
 
-// change returns a function that changes a spec to the version to compare.
+// change returns a function that sets the version to compare in a spec: the packed folder in archive, or the version that the
+// flags describe if archive is nil.
 func (o bundleDiff) change(archive *packed) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	chosen := 0
 
@@ -164,7 +167,7 @@ func (o bundleDiff) change(archive *packed) (func(*v1alpha1.BundleDeploymentSpec
 	}
 
 	if chosen != 1 {
-		return nil, usage("specify exactly one of a folder, --image, --git, --http, --config-map and --file")
+		return nil, usage("specify exactly one of a folder, --image, --git, --http, --config-map or --file")
 	}
 
 	if o.file != "" {
@@ -188,7 +191,7 @@ func (o bundleOrder) any() bool {
 		o.directory != "" || o.sha256 != ""
 }
 
-// changeFrom reads a manifest file. The returned function changes a spec to the version that the manifest describes.
+// changeFrom reads a manifest file, and returns a function that sets the version that the manifest describes in a spec.
 func changeFrom(path string) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -272,18 +275,20 @@ func (c bundleClient) comparison(ctx context.Context, name string, order bundleD
 	return result, nil
 }
 
-// endComparison deletes the BundleDeployment of a comparison, even after an interrupt.
+// endComparison deletes the temporary BundleDeployment of a comparison, even after an interrupt. If the deletion fails, it prints
+// the error and what the user can do.
 func (s *session) endComparison(ctx context.Context, client bundleClient, made v1alpha1.BundleDeployment) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
 
 	if err := client.api.Delete().Resource(deployments).Name(made.Name).Do(ctx).Error(); err != nil && !apierrors.IsNotFound(err) {
-		fmt.Fprintf(s.Err, "The BundleDeployment %s of the comparison could not be deleted: %v\nIt installs nothing. Delete it with 'ebctl bundle delete %s'.\n",
+		fmt.Fprintf(s.Err, "The BundleDeployment %s of the comparison could not be deleted: %v\nIt has not installed anything. Delete it with 'ebctl bundle delete %s'.\n",
 			made.Name, err, made.Name)
 	}
 }
 
-// compared returns the result of a comparison, or the reason why it is not available yet.
+// compared returns the result of a comparison. While there is no result, it returns nil and a text that says what the comparison
+// is waiting for.
 func (c bundleClient) compared(ctx context.Context, comparing, name string) (found *v1alpha1.Comparison, text string, err error) {
 	deployment, err := c.deployment(ctx, comparing)
 	if err != nil {

@@ -212,7 +212,7 @@ func TestBundleCreateGetAndList(t *testing.T) {
 	}
 
 	out, _ = bundleCommand(t, kubeconfig, ebctl.ExitOK, "get", "addon")
-	wantTexts(t, out, "No provisioner has processed it yet.", "There is no Bundle yet.")
+	wantTexts(t, out, "No provisioner has processed the BundleDeployment yet.", "There is no Bundle yet.")
 
 	provisioner.bundle(deployment, "addon-1", v1alpha1.PhaseUnpacking)
 	provisioner.report(deployment, "", [4]string{v1alpha1.TypeInstalled, "False", v1alpha1.ReasonInstallPending, "waiting for the Bundle"})

@@ -151,7 +151,7 @@ func (s *session) printBundleState(state bundleState) error {
 		fields = append(fields, output.Field{Name: "Target", Value: "the kubeconfig in the Secret " + target.KubeconfigSecretRef.Name})
 	}
 
-	conditions := output.Rows{Head: []string{"CONDITION", "STATUS", "REASON", "MESSAGE"}, None: "No provisioner has processed it yet."}
+	conditions := output.Rows{Head: []string{"CONDITION", "STATUS", "REASON", "MESSAGE"}, None: "No provisioner has processed the BundleDeployment yet."}
 	for _, condition := range deployment.Status.Conditions {
 		conditions.Rows = append(conditions.Rows, []string{condition.Type, string(condition.Status), condition.Reason, condition.Message})
 	}

@@ -67,8 +67,8 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 		Use:   "rollback NAME",
 		Short: "Roll back a BundleDeployment to an earlier version",
 		Long: "Roll back a BundleDeployment to an earlier version, including its config.\n\n" +
-			"Without --to, the command installs the version before the current one. If the current template is not installed, for example because\n" +
-			"it failed, the command returns to the installed version. The source of a version is pinned, for example to the digest of the image.",
+			"Without --to, the command installs the version before the current one. If the current template is not installed, for example because its\n" +
+			"installation failed, the command returns to the installed version. The source of a version is pinned, for example to the digest of the image.",
 		Example: "  ebctl bundle rollback my-addon --to 2 --wait",
 		Args:    arguments("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -82,8 +82,8 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 	return command
 }
 
-// rollbackBundle sets the template and the config of a version, waits for the installation if --wait is set, and prints the
-// state.
+// rollbackBundle restores the template and the config of an earlier version, waits for the installation if --wait is set, and
+// prints the state.
 func (s *session) rollbackBundle(ctx context.Context, cluster clusterFlags, name string, number int64, waiting waiting) error {
 	client, err := s.bundleClient(cluster)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *session) rollbackBundle(ctx context.Context, cluster clusterFlags, name
 		}
 
 		if upload := chosen.Template.Spec.Source.Upload; upload != nil && upload.SHA256 == "" {
-			return fmt.Errorf("the content of version %d was uploaded without a digest and is not kept: install it with 'ebctl bundle run'", chosen.Number)
+			return fmt.Errorf("the content of version %d was uploaded without a digest, so it cannot be restored: install the version with 'ebctl bundle run'", chosen.Number)
 		}
 
 		deployment.Spec.Template, deployment.Spec.Config.Raw = chosen.Template, nil

@@ -16,7 +16,7 @@ import (
 // bundleRun contains the flags of 'bundle run'.
 type bundleRun struct {
 	class, bundleClass, targetSecret, server string
-	// targetKubeconfig is the path of a kubeconfig file, whose content is stored in a Secret in namespace.
+	// targetKubeconfig is the path of a kubeconfig file. Its content is stored in a Secret in the given namespace.
 	targetKubeconfig, namespace string
 
 	credentials contentFlags
@@ -30,7 +30,7 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 		Use:   "run NAME FOLDER",
 		Short: "Install a folder: upload it, and create or change the BundleDeployment",
 		Long: "Install a folder: upload it, and create or change the BundleDeployment.\n\n" +
-			"The same folder always produces the same archive, so the command is idempotent. Different content is a different version. " +
+			"The same folder always produces the same archive, so the command is idempotent. If the content has changed, it installs a new version. " +
 			"The token needs the bundle-uploader\n" +
 			"ClusterRole.",
 		Example: "  ebctl bundle run my-addon ./my-addon --target-kubeconfig my-runtime.kubeconfig --wait\n" +

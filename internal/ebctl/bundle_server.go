@@ -56,8 +56,9 @@ func contentStatus(statuses ...int) func(error) bool {
 	}
 }
 
-// callContent downloads the content at a URL or, if upload is not nil, uploads this file, and returns the body of the response. A
-// replica that has no content or accepts no uploads responds with 503; callContent then tries again, up to transferAttempts times.
+// callContent downloads the content at the given address or, if upload is not nil, uploads that file to the address. It returns
+// the body of the response. A replica that has no content or accepts no uploads responds with 503; callContent then tries again,
+// up to transferAttempts times.
 func (s *session) callContent(ctx context.Context, cluster clusterFlags, server contentFlags, address string, upload *os.File) (io.ReadCloser, error) {
 	target, err := url.Parse(address)
 	if err != nil || target.Scheme != "https" || target.Host == "" {
@@ -71,7 +72,7 @@ func (s *session) callContent(ctx context.Context, cluster clusterFlags, server 
 
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, usage("preparing to call the content server: %w", err)
+		return nil, usage("the client configuration for the content server is invalid: %w", err)
 	}
 
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is for this server only

@@ -24,7 +24,8 @@ const (
 	maxKubeconfig = 512 << 10
 )
 
-// provisionerNamespace returns the namespace of the bundle provisioner: the given one, that of the kubeconfig's context, or the default.
+// provisionerNamespace returns the namespace of the bundle provisioner: the given namespace if it is set, otherwise the namespace
+// of the kubeconfig's context, otherwise the default.
 func (s *session) provisionerNamespace(cluster clusterFlags, given string) string {
 	if given != "" {
 		return given

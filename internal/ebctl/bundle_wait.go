@@ -39,8 +39,9 @@ func (s *session) waitForBundle(ctx context.Context, client bundleClient, name s
 	return s.pollBundle(ctx, name, limit, func(ctx context.Context) (string, bool, error) { return client.progress(ctx, name) })
 }
 
-// pollBundle calls look until it is done, and prints the progress to standard error. A failed Bundle, a usage error, and the statuses
-// 401, 403 and 404 of the API server end the wait; after any other error, it calls look again. A limit of 0 means no limit.
+// pollBundle calls look until look returns done, and prints the progress to standard error. The wait fails if the limit has
+// passed (0 means no limit), if the Bundle has failed, after a usage error, and if the API server responds with 401, 403 or 404.
+// After any other error, pollBundle calls look again.
 func (s *session) pollBundle(ctx context.Context, name string, limit time.Duration, look func(context.Context) (text string, done bool, err error)) error {
 	start, shown := s.Clock.Now(), ""
 

@@ -105,8 +105,8 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 
 	command := addYes(session, &cobra.Command{
 		Use:   "release NAME",
-		Short: "Make a dirty account free for another tenant, after it has been emptied",
-		Long: "Make a dirty account free for another tenant, after it has been emptied.\n\n" +
+		Short: "Release a dirty account for other tenants after emptying it",
+		Long: "Release a dirty account for other tenants after emptying it.\n\n" +
 			"The broker removes the dirty and tenantName labels. It neither inspects the account nor deletes anything in it." + helpAudited,
 		Args: arguments("NAME"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -129,7 +129,7 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 			}
 
 			if account.State == operatorapi.CloudAccountStateDirty {
-				if err := session.confirm(command.Context(), "Is the account %s of tenant %s empty, and may another tenant get it?", account.Name, account.Tenant); err != nil {
+				if err := session.confirm(command.Context(), "Is account %s of tenant %s empty, and may another tenant use it?", account.Name, account.Tenant); err != nil {
 					return err
 				}
 			}
@@ -143,7 +143,7 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 		},
 	})
 
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "only show the account, and what prevents its release")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only show the account and what prevents its release")
 	command.Flags().StringVar(&reason, "reason", "", "the reason, for the audit log and the log; required without --dry-run")
 
 	return command
@@ -161,7 +161,7 @@ func findCloudAccount(ctx context.Context, client *brokerclient.Client, name str
 		}
 	}
 
-	return operatorapi.CloudAccount{}, &notFoundError{text: "the account pool has no account " + name}
+	return operatorapi.CloudAccount{}, &notFoundError{text: "there is no account " + name + " in the account pool"}
 }
 
 func cloudAccountFields(account operatorapi.CloudAccount) output.Fields {

@@ -21,8 +21,8 @@ func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "cleanup [NAME...]",
-		Short: "Call the cleanup hook for dirty accounts now, by default for all that are not in use",
-		Long: "Call the cleanup hook for dirty accounts now, by default for all that are not in use.\n\n" +
+		Short: "Call the cleanup hook for dirty accounts now, by default for all dirty accounts that are not in use",
+		Long: "Call the cleanup hook for dirty accounts now, by default for all dirty accounts that are not in use.\n\n" +
 			"The hook empties the accounts, and confirms when an account is empty; the account is then free. The broker also calls the hook " +
 			"regularly in the background." + helpAudited,
 		Example: "  ebctl accounts cleanup --dry-run\n" +
@@ -47,7 +47,7 @@ func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 		},
 	}
 
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list the accounts with the last responses of the hook")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list the accounts with the hook's last responses")
 	command.Flags().StringVar(&reason, "reason", "", "the reason, for the audit log and the log; required without --dry-run")
 
 	return command
@@ -68,15 +68,15 @@ func chooseDirtyAccounts(ctx context.Context, client *brokerclient.Client, names
 
 	for _, name := range names {
 		if !slices.ContainsFunc(dirty, func(account operatorapi.CloudAccount) bool { return account.Name == name }) {
-			return nil, &notFoundError{text: "the account pool has no dirty account " + name}
+			return nil, &notFoundError{text: "there is no dirty account " + name + " in the account pool"}
 		}
 	}
 
 	return dirty, nil
 }
 
-// cleanUpAccounts calls the hook for each account and prints the responses. A dry run prints the previous responses. It stops at
-// the first error.
+// cleanUpAccounts calls the hook for each account and prints the responses. A dry run calls no hook, and prints the responses to
+// the previous calls. It stops at the first error.
 func (s *session) cleanUpAccounts(ctx context.Context, client *brokerclient.Client, accounts []operatorapi.CloudAccount, dryRun bool, reason string) error {
 	answers := operatorapi.CloudAccountCleanupList{Data: []operatorapi.CloudAccountCleanup{}}
 	table := output.Rows{

@@ -46,8 +46,8 @@ type login struct {
 	Token    secret.Stored `json:"token,omitempty"`
 }
 
-// settings returns the settings of the named context. If name is empty, it returns those of the selected context or, if no
-// context is selected, those outside of all contexts. An unknown context is an error.
+// settings returns the settings of the named context. If name is empty, it returns the settings of the selected context or, if no
+// context is selected, the settings outside all contexts. It fails if the context does not exist.
 func (c configuration) settings(name string, provisioner bool) (Settings, error) {
 	found := c.entry
 
@@ -81,7 +81,8 @@ func (c configuration) unknown(name string) error {
 		name, strings.Join(c.names(), ", "), failure.Suggestion(name, c.names()))
 }
 
-// configuration reads the configuration file. If the user has set its path, the file must exist; the default file may be missing.
+// configuration reads the configuration file. If the user has set the path of the file, the file must exist. The default file may
+// be missing.
 func (s Sources) configuration() (configuration, error) {
 	path, named := s.file()
 	if path == "" {
@@ -145,8 +146,8 @@ func parseConfiguration(content []byte) (configuration, error) {
 	return read, nil
 }
 
-// change reads the configuration file, applies the change, and replaces the file. The new file is readable only by its owner. A
-// missing file is treated as empty. Comments in the file are lost.
+// change reads the configuration file, calls apply, and replaces the file with the result. The new file is readable only by its
+// owner. A missing file is treated as empty. Comments in the file are lost.
 func (s Sources) change(apply func(*configuration) error) error {
 	path, _ := s.file()
 	if path == "" {

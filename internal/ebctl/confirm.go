@@ -24,9 +24,9 @@ func addYes(session *session, command *cobra.Command) *cobra.Command {
 // asks reports whether commands ask the user for confirmation.
 func (s *session) asks() bool { return !s.yes && s.Interactive() }
 
-// confirm asks the user to confirm an action, and returns errDeclined unless the answer is y or yes. It does not ask, and returns
-// nil, if --yes is set or standard input is not a terminal, so that scripts do not hang. When the context ends, it returns
-// the context's error.
+// confirm asks the user to confirm an action, and returns errDeclined unless the answer is y or yes. If --yes is set or standard
+// input is not a terminal, it returns nil without asking, so that scripts do not hang. If the context ends before the user
+// answers, it returns the context's error.
 func (s *session) confirm(ctx context.Context, format string, args ...any) error {
 	if !s.asks() {
 		return nil

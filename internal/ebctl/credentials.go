@@ -66,8 +66,8 @@ func newCredentialsListCommand(session *session) *cobra.Command {
 	}.command(session, "List the kubeconfigs, and when the broker renews them", false)
 
 	flags := command.Flags()
-	flags.StringVar(&instance, "instance", "", "only those of this instance, by its ID or name")
-	flags.BoolVar(&problems, "problems", false, "only those whose latest renewal has failed")
+	flags.StringVar(&instance, "instance", "", "only kubeconfigs for the instance with this ID or name")
+	flags.BoolVar(&problems, "problems", false, "only kubeconfigs whose latest renewal has failed")
 	completeBy(command, "instance", session.completeInstance)
 
 	return command
@@ -80,7 +80,7 @@ func newCredentialsRenewCommand(session *session) *cobra.Command {
 		Use:   "renew ID_OR_NAME",
 		Short: "Renew the kubeconfigs of an instance immediately",
 		Long: "Renew the kubeconfigs of an instance immediately.\n\n" +
-			"A replica of the broker starts within seconds; 'ebctl credentials list' shows the result. The previous kubeconfig stays valid until it " +
+			"The broker starts the renewal within seconds; 'ebctl credentials list' shows the result. The previous kubeconfig stays valid until it " +
 			"expires." + helpAudited,
 		Example: "  ebctl credentials renew my-runtime --dry-run\n  ebctl credentials renew my-runtime --reason 'the Reconciler has lost its database'",
 	}, func(ctx context.Context, instance target, _ []string) error {
@@ -108,7 +108,7 @@ func newCredentialsRenewCommand(session *session) *cobra.Command {
 		return session.print(renewals, table)
 	})
 
-	command.Flags().BoolVar(&wanted.DryRun, "dry-run", false, "only show what would be renewed, and what prevents it")
+	command.Flags().BoolVar(&wanted.DryRun, "dry-run", false, "only show what would be renewed, and what prevents a renewal")
 	command.Flags().StringVar(&wanted.Reason, "reason", "", "the reason, for the audit log and the log; required without --dry-run")
 
 	return command
@@ -123,7 +123,7 @@ func moment(at time.Time) string {
 	return at.UTC().Format("2006-01-02 15:04")
 }
 
-// renewalText returns the time of the next renewal, or "now" if at is zero.
+// renewalText formats the time of the next renewal. A zero time means that the renewal is due, and results in "now".
 func renewalText(at time.Time) string {
 	if at.IsZero() {
 		return "now"

@@ -47,7 +47,7 @@ func newDoctorCommand(session *session) *cobra.Command {
 		Short: "Check the configuration, the connection, the roles and the state of the broker",
 		Long: "Check the configuration, the connection, the credentials, the clocks, the roles, the catalog, the versions and the systems that " +
 			"the broker calls, and find stuck operations. If the Provisioner is configured, its version and systems are checked, too. " +
-			"Each finding comes with advice. The command changes nothing. It exits with status 1 if a check fails.",
+			"The command advises how to fix each problem, and does not change anything. It exits with status 1 if a check fails.",
 		Args: arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			checks, err := session.diagnose(command.Context())
@@ -120,8 +120,8 @@ func (s *session) provisionerStatus(ctx context.Context) []check {
 	return provisioner.status(ctx, provisioner.clientOf(settings), "provisioner")
 }
 
-// behind returns a session and the settings of the Provisioner behind the broker. It returns false if no credentials for the
-// Provisioner are configured, or if its settings are invalid.
+// behind returns a session for the Provisioner behind the broker, and the settings of that session. It returns false if no
+// credentials for the Provisioner are configured, or if the settings are invalid.
 func (s *session) behind() (*session, Settings, bool) {
 	configured := *s.globals
 	configured.flags = Settings{} // the flags apply to the broker
@@ -143,7 +143,7 @@ func (s *session) status(ctx context.Context, client *brokerclient.Client, servi
 	case answered(http.StatusForbidden)(err):
 		return nil // the viewer role check reports this error
 	case answered(http.StatusNotFound)(err):
-		return []check{{service + " version", checkWarning, "unknown, ebctl has " + s.Version, "Update the service, which is older than ebctl."}}
+		return []check{{service + " version", checkWarning, "unknown, ebctl has " + s.Version, "Update the service: it is older than ebctl."}}
 	case err != nil:
 		return []check{{service, checkFailed, err.Error(), "Check that the service is running, and that its address and credentials are correct."}}
 	}
@@ -152,7 +152,7 @@ func (s *session) status(ctx context.Context, client *brokerclient.Client, servi
 	if status.Version != s.Version {
 		checks[0] = check{
 			service + " version", checkWarning, status.Version + ", ebctl has " + s.Version,
-			"Use the ebctl of the same release: other versions may lack fields and commands.",
+			"Use ebctl from the same release: other releases may lack some fields and commands.",
 		}
 	}
 
@@ -174,7 +174,7 @@ func systemCheck(system operatorapi.System, now time.Time) check {
 	return one
 }
 
-// clocks compares the broker's clock with the local one.
+// clocks returns a check that fails if the broker's clock and the local one differ by more than maxSkew.
 func clocks(served, local time.Time) check {
 	if served.IsZero() {
 		return check{"clocks", checkWarning, "the broker's response has no date", "Check the proxy in front of the broker."}
@@ -243,14 +243,14 @@ func catalogCheck(catalog operatorapi.Catalog) check {
 	return check{Name: "catalog", Result: checkPassed, Detail: fmt.Sprintf("%d plans", len(catalog.Plans))}
 }
 
-// stuckOperations counts the operations that need attention, looking only at the first page of operations in progress. It names
-// the cause of the newest of them.
+// stuckOperations returns a check that counts the stuck operations on the first page of operations in progress, and names the
+// problem of the newest one.
 func (s *session) stuckOperations(ctx context.Context, client *brokerclient.Client) check {
 	list, err := client.ListOperations(ctx, operatorapi.ListOperationsParams{
 		State: operatorapi.OperationStateInProgress, PageSize: maxCompletions,
 	})
 	if err != nil {
-		return check{"operations", checkWarning, err.Error(), "The operations could not be checked."}
+		return check{"operations", checkWarning, err.Error(), "Check the broker's log: the operations could not be listed."}
 	}
 
 	var stuck []operatorapi.Operation

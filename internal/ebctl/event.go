@@ -26,7 +26,7 @@ const (
 func newEventCommand(session *session) *cobra.Command {
 	command := group("event", "List and follow events of instances, operations and orchestrations",
 		newEventListCommand(session), newEventWatchCommand(session))
-	command.Long = command.Short + ".\n\nThe broker keeps events for APP_EVENT_RETENTION, 7 days by default. Each has a position in the log."
+	command.Long = command.Short + ".\n\nThe broker keeps events for APP_EVENT_RETENTION, 7 days by default. Each event has a position in the event log."
 
 	return command
 }
@@ -42,7 +42,7 @@ type eventFlags struct {
 func (f *eventFlags) add(session *session, command *cobra.Command, after int64, start string) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&f.params.Types, "type", "", "only these types, separated by commas, such as operation.failed,instance.deleted")
-	flags.StringVar(&f.instance, "instance", "", "only events of this instance, by its ID or name")
+	flags.StringVar(&f.instance, "instance", "", "only events of the instance with this ID or name")
 	flags.StringVar(&f.params.Account, "account", "", "only events of this global account")
 	flags.Int64Var(&f.after, "after", after, "only events after this position; "+start)
 	completeBy(command, "instance", session.completeInstance)
@@ -96,7 +96,7 @@ func newEventListCommand(session *session) *cobra.Command {
 			}
 
 			if list.More {
-				fmt.Fprintf(session.Err, "The log continues. List the following events with --after %d.\n", list.After)
+				fmt.Fprintf(session.Err, "There are more events. Use --after %d to list the next ones.\n", list.After)
 			}
 
 			return session.print(list, eventRows(list.Data))

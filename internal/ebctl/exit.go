@@ -70,8 +70,8 @@ type exit struct {
 	applies func(error) bool
 	code    int
 	hint    string
-	// lists is true if the error concerns an object that the command line names. If listsOf returns commands, the hint then names
-	// these instead.
+	// lists is true if the error concerns an object that the command line names. If listsOf returns the commands that list such
+	// objects, the user gets a hint that names these commands instead of this hint.
 	lists bool
 }
 
@@ -95,7 +95,7 @@ func exits() []exit {
 		{applies: is[*bundleFailedError], code: ExitOperationFailed, hint: "See docs/operator/bundles.md for the conditions and what to do."},
 		{
 			applies: apierrors.IsNotFound, code: ExitNotFound,
-			hint: "See 'ebctl bundle list'. If that fails too, the cluster lacks the CustomResourceDefinitions: see docs/operator/bundles.md.",
+			hint: "See 'ebctl bundle list'. If that command fails too, the CustomResourceDefinitions are missing from the cluster: see docs/operator/bundles.md.",
 		},
 		{applies: contentStatus(http.StatusNotFound), code: ExitNotFound, hint: "See 'ebctl bundle list -o json' for the names and phases of Bundles."},
 		{applies: contentStatus(http.StatusConflict), code: ExitConflict, hint: "Only a Bundle with the upload source accepts uploads. The content of an unpacked Bundle cannot change: create another one."},

@@ -28,7 +28,7 @@ func listsOf(command *cobra.Command) []string {
 }
 
 // knownLists returns the exceptions to the rule that the list command of a group lists the objects on which the group works. The
-// keys are commands and groups. Nil means that listsOf returns nothing.
+// keys are commands and groups. For a key with a nil value, listsOf returns nil.
 func knownLists() map[string][]string {
 	const instances = "'ebctl instance list'"
 

@@ -165,8 +165,8 @@ func (s *session) finish(ctx context.Context, client *brokerclient.Client, insta
 	}}))
 }
 
-// newChangeCommand turns a command into one that changes an existing instance and can wait for the operation. Errors of send get
-// the prefix doing, for example "updating instance …".
+// newChangeCommand turns a command into one that changes an existing instance and can wait for the operation. If send fails, the
+// error message starts with doing, for example "updating instance …".
 func (s *session) newChangeCommand(command *cobra.Command, doing string, send changer) *cobra.Command {
 	var waiting waiting
 
@@ -199,12 +199,12 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 		Use:   "update ID_OR_NAME",
 		Short: "Update an instance",
 		Long: "Update the parameters, the plan or the maintenance version of an instance.\n\n" +
-			"Everything else stays unchanged. The command is idempotent.",
+			"Whatever you do not set stays unchanged. The command is idempotent.",
 		Example: `  ebctl instance update my-runtime --set autoScalerMax=10 --wait` + "\n" +
 			"  ebctl instance update my-runtime --maintenance",
 		PreRunE: func(*cobra.Command, []string) error {
 			if plan == "" && !given.isSet() && !maintenance {
-				return usage("set at least one of --plan, --parameters, --set and --maintenance")
+				return usage("set at least one of --plan, --parameters, --set or --maintenance")
 			}
 
 			var err error
@@ -231,7 +231,7 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 	})
 
 	flags := command.Flags()
-	flags.StringVar(&plan, "plan", "", "the new plan, by its name or ID")
+	flags.StringVar(&plan, "plan", "", "the name or ID of the new plan")
 	given.add(command, "the parameters to change")
 	flags.BoolVar(&maintenance, "maintenance", false, "upgrade the instance to the maintenance version of its plan in the catalog")
 	completeBy(command, "plan", session.completePlan)
@@ -246,7 +246,7 @@ func newInstanceSuspendCommand(session *session) *cobra.Command {
 		Use:   "suspend ID_OR_NAME",
 		Short: "Delete the cluster of an instance and keep the instance",
 		Long: "Delete the cluster of an instance with all its content, and keep the instance.\n\n" +
-			"Only instances of plans that can expire can be suspended.",
+			"You can suspend only instances of plans that allow expiry.",
 	}, "suspending", session.confirmed("Delete the cluster of instance %s with all its content, and keep the instance?", sendActive(false))))
 }
 
@@ -275,8 +275,8 @@ func newInstanceExpireCommand(session *session) *cobra.Command {
 	return addYes(session, session.newChangeCommand(&cobra.Command{
 		Use:   "expire ID_OR_NAME",
 		Short: "Permanently delete the cluster of an instance",
-		Long: "Permanently delete the cluster of an instance. The instance stays and can only be deleted.\n\n" +
-			"The command needs the operator role. Only instances of plans that can expire can be expired.",
+		Long: "Permanently delete the cluster of an instance. The instance itself remains until you delete it, and cannot be resumed.\n\n" +
+			"The command needs the operator role. Only instances of plans that allow expiry can be expired.",
 	}, "expiring", session.confirmed("Permanently delete the cluster of instance %s?",
 		func(ctx context.Context, instance target) (brokerclient.Accepted, error) {
 			expiration, err := instance.ExpireInstance(ctx, instance.InstanceID)

@@ -108,11 +108,11 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 	}
 
 	flags.BoolVar(&filter.Leftovers, "leftovers", false,
-		"list leftovers instead: deleted instances, and deleted runtimes of suspended ones, whose deletion could not complete all steps; cannot be combined with --state")
+		"list leftovers instead: deleted instances and runtimes of suspended instances whose deletion did not complete all steps; cannot be combined with --state")
 	flags.StringVar(&filter.Name, "name", "", "only instances with exactly this name")
 	flags.StringVar(&filter.Search, "search", "",
 		"only instances whose name begins with this text, in upper or lower case, or whose ID, Shoot, runtime, account or subaccount is this text")
-	flags.BoolVar(&filter.Anywhere, "anywhere", false, "with --search: find the text anywhere in names and IDs; the more instances there are, the longer this takes")
+	flags.BoolVar(&filter.Anywhere, "anywhere", false, "with --search: find the text anywhere in names and IDs, which takes longer the more instances there are")
 	flags.StringVar((*string)(&filter.Sort), "sort", "",
 		"the order: newest (the default), oldest, name, plan, region or account; -name, -plan, -region and -account sort in descending order")
 	complete(command, "sort", runtimeSorts()...)
@@ -121,7 +121,7 @@ func newRuntimesCommand(session *session, short string, table output.Rows, row f
 	flags.StringVar(&filter.Labels, "label", "", "only instances with these labels: NAME or NAME=VALUE, separated by commas")
 	flags.BoolVar(&filter.Protected, "protected", false, "only instances with deletion protection")
 	addColumnFlags(flags, &filter)
-	flags.StringVar(&filter.Plan, "plan", "", "only instances of this plan, by its name or ID")
+	flags.StringVar(&filter.Plan, "plan", "", "only instances of the plan with this name or ID")
 	completeBy(command, "plan", session.completePlan)
 
 	return command
@@ -143,7 +143,7 @@ func addColumnFlags(flags *pflag.FlagSet, filter *operatorapi.ListRuntimesParams
 	flags.StringVar(&filter.Problem, "problem", "", "only instances whose newest operation has a problem with this reason or component, or with this text in its message")
 	flags.StringVar(&filter.Service, "service", "", "only instances of the service with this ID")
 	flags.StringVar(&filter.DashboardURL, "dashboard-url", "", "only instances with exactly this dashboard URL")
-	flags.BoolVar(&filter.Suspended, "suspended", false, "only instances whose runtime was removed, even if it is being created again")
+	flags.BoolVar(&filter.Suspended, "suspended", false, "only suspended instances, including those whose runtime is being created again")
 	flags.StringVar(&filter.KubernetesVersion, "kubernetes-version", "",
 		"only instances for which the broker last ordered this version: 1.34 selects 1.34 and 1.34.2; cannot be combined with --total")
 	flags.StringVar(&filter.KymaVersion, "kyma-version", "", "only instances for which the broker last ordered this version of Kyma; "+

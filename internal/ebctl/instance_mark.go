@@ -20,7 +20,7 @@ func newInstanceProtectCommand(session *session) *cobra.Command {
 		Use:   "protect ID_OR_NAME",
 		Short: "Protect an instance from deletion",
 		Long: "Protect an instance from deletion.\n\nThe broker then rejects deletion requests from platforms, unless the creation of the instance has " +
-			"failed. Suspensions and the end of a trial still remove the cluster. The command needs the operator role. The audit log records your " +
+			"failed. The cluster is still removed by a suspension or at the end of a trial. The command needs the operator role. The audit log records your " +
 			"name and the reason.",
 	})
 }
@@ -29,7 +29,7 @@ func newInstanceUnprotectCommand(session *session) *cobra.Command {
 	return newProtectionCommand(session, (*brokerclient.Client).UnprotectInstance, cobra.Command{
 		Use:   "unprotect ID_OR_NAME",
 		Short: "Lift the deletion protection of an instance",
-		Long: "Lift the deletion protection of an instance, so that platforms can delete it.\n\nThe command deletes nothing. It needs the operator " +
+		Long: "Lift the deletion protection of an instance, so that platforms can delete it.\n\nThe command itself does not delete anything. It needs the operator " +
 			"role. The audit log records your name and the reason.",
 	})
 }
@@ -104,7 +104,7 @@ func newInstanceUpgradeTimeCommand(session *session) *cobra.Command {
 	command := session.onInstance(&cobra.Command{
 		Use:   "upgrade-time ID_OR_NAME TIME",
 		Short: "Choose when an upgrade with a deadline starts",
-		Long: "Choose when the upgrade of an instance starts.\n\nIts orchestration must have a deadline, and the time must be in the future and before " +
+		Long: "Choose when the upgrade of an instance starts.\n\nThe orchestration of the upgrade must have a deadline, and the time must be in the future and before " +
 			"this deadline. The upgrade then ignores maintenance windows. It starts later if its wave or the limits of the orchestration require it. Tenants can " +
 			"choose the time with the upgradeTime parameter of an update. The command needs the operator role. The audit log records your name.",
 		Example: "  ebctl instance upgrade-time my-cluster 2030-01-02T22:00:00Z",

@@ -60,7 +60,7 @@ func newJobRunCommand(session *session) *cobra.Command {
 		Use:   "run JOB",
 		Short: "Run a job now, or show what it would do",
 		Long: "Run a job now, or show what it would do.\n\n" +
-			"If more items are due than the limit of the job allows, the run changes nothing: list them with --dry-run, then confirm their number with " +
+			"If more items are due than the job's limit allows, the run does not change anything. List the items with --dry-run, and then confirm their number with " +
 			"--confirm." + helpAudited,
 		Example: "  ebctl job run expiry --dry-run\n" +
 			"  ebctl job run expiry --confirm 312 --reason \"the trials of the summit\"",
@@ -103,7 +103,7 @@ func newJobRunCommand(session *session) *cobra.Command {
 			}
 
 			if len(run.Errors) > 0 {
-				return fmt.Errorf("the run of job %s had errors", args[0])
+				return fmt.Errorf("job %s ran with errors", args[0])
 			}
 
 			return nil
@@ -111,7 +111,7 @@ func newJobRunCommand(session *session) *cobra.Command {
 	}
 
 	command.Flags().BoolVar(&order.DryRun, "dry-run", false, "only show the due items, and which of them belong to protected instances")
-	command.Flags().IntVar(&order.Confirm, "confirm", 0, "how many items the run may change, if more than the limit of the job are due")
+	command.Flags().IntVar(&order.Confirm, "confirm", 0, "how many items the run may change, if more items are due than the job's limit allows")
 	command.Flags().StringVar(&order.Reason, "reason", "", "the reason, for the timelines, the audit log and the log; required without --dry-run")
 
 	return command

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// newInstanceKubeconfigCommand returns the command that requests an admin kubeconfig. Each call creates new credentials and an
-// entry in the audit log.
+// newInstanceKubeconfigCommand returns the command that requests an admin kubeconfig. Each time it runs, the broker creates new
+// credentials and an entry in the audit log.
 func newInstanceKubeconfigCommand(session *session) *cobra.Command {
 	var file string
 
@@ -36,14 +36,14 @@ func newInstanceKubeconfigCommand(session *session) *cobra.Command {
 	return command
 }
 
-// addOutputFile adds the --output-file flag for a kubeconfig.
+// addOutputFile adds the --output-file flag to a command that prints a kubeconfig.
 func addOutputFile(command *cobra.Command, file *string) {
 	command.Flags().StringVar(file, "output-file", "", "write the kubeconfig to this file, readable only by its owner")
 }
 
-// printKubeconfig writes the kubeconfig to the file, and the path and the expiry to standard error. If file is empty, it prints
-// to standard output: the kubeconfig in the formats for people, and value in the formats for scripts. A zero expiresAt is not
-// printed.
+// printKubeconfig writes the kubeconfig to the named file, and the path and the expiry, unless it is zero, to standard error. If
+// file is empty, it prints to standard output instead: the kubeconfig itself in the formats for people, and value, which contains
+// it, in the formats for scripts.
 func (s *session) printKubeconfig(kubeconfig string, expiresAt time.Time, value any, file string) error {
 	if file == "" {
 		return s.print(value, output.Plain(kubeconfig))

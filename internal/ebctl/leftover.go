@@ -19,7 +19,7 @@ func newLeftoverCommand(session *session) *cobra.Command {
 		newLeftoverCleanupCommand(session),
 		newLeftoverConfirmCommand(session),
 	)
-	command.Long = command.Short + ".\n\nIf a deletion cannot complete a step, such as the removal of an instance from another system, it continues without it, and the " +
+	command.Long = command.Short + ".\n\nIf a deletion cannot complete a step, such as the removal of an instance from another system, the deletion continues without this step, and the " +
 		"instance no longer exists for its users. The broker runs such steps again once a day. 'ebctl instance list --leftovers' lists what is left."
 
 	return command
@@ -33,9 +33,9 @@ func newLeftoverCleanupCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "cleanup [LEFTOVER_OR_INSTANCE...]",
-		Short: "Repeat the steps that were not completed, by default those of all leftovers",
-		Long: "Repeat the steps that were not completed, by default those of all leftovers.\n\n" +
-			"Each leftover gets an operation of kind cleanup, which runs only these steps. A leftover whose cleanup is already running gets no second one. " +
+		Short: "Run the uncompleted steps of the given leftovers again, or of all leftovers",
+		Long: "Run the uncompleted steps of the given leftovers again, or of all leftovers.\n\n" +
+			"Each leftover gets an operation of kind cleanup, which runs only these steps. If a leftover's cleanup is already running, no second one is started. " +
 			"The broker also starts such cleanups once a day." + helpAudited,
 		Example: "  ebctl leftover cleanup --dry-run\n" +
 			"  ebctl leftover cleanup --reason \"EDP is back\"",
@@ -94,16 +94,16 @@ func (s *session) cleanUp(ctx context.Context, client *brokerclient.Client, left
 	return s.print(started, table)
 }
 
-// newLeftoverConfirmCommand returns the command with which an operator confirms that nothing is left. The broker then removes the
-// leftover from the list.
+// newLeftoverConfirmCommand returns the command with which an operator confirms that everything was removed by hand. The broker
+// then removes the leftover from its list.
 func newLeftoverConfirmCommand(session *session) *cobra.Command {
 	var reason string
 
 	command := addYes(session, &cobra.Command{
 		Use:   "confirm LEFTOVER",
-		Short: "Confirm that nothing is left, after the steps were done by hand",
-		Long: "Confirm that nothing is left, after the steps were done by hand.\n\n" +
-			"The broker forgets the leftover with its objects and calls no other system." + helpAudited,
+		Short: "Confirm that you have done the uncompleted steps by hand and nothing is left",
+		Long: "Confirm that you have done the uncompleted steps by hand and nothing is left.\n\n" +
+			"The broker then forgets the leftover and its objects. It does not call any other system." + helpAudited,
 		Args: arguments("LEFTOVER"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := checkReason(reason); err != nil {
@@ -121,7 +121,7 @@ func newLeftoverConfirmCommand(session *session) *cobra.Command {
 			}
 
 			if len(chosen.Data) > 1 {
-				return usage("%s has several leftovers: use the ID of one of them", args[0])
+				return usage("instance %s has several leftovers: specify a leftover by its ID", args[0])
 			}
 
 			left := chosen.Data[0]
@@ -148,7 +148,8 @@ func newLeftoverConfirmCommand(session *session) *cobra.Command {
 	return command
 }
 
-// chooseLeftovers returns the leftovers with the given IDs or of the given instances, or all of them if there are no arguments.
+// chooseLeftovers returns the leftovers with the given IDs and those of the instances with the given IDs, or all leftovers if
+// args is empty. It fails if an argument matches no leftover.
 func chooseLeftovers(ctx context.Context, client *brokerclient.Client, args []string) (operatorapi.RuntimeList, error) {
 	chosen, found := operatorapi.RuntimeList{Data: []operatorapi.Runtime{}}, map[string]bool{}
 

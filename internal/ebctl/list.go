@@ -26,12 +26,12 @@ const (
 	headInstance = "INSTANCE"
 )
 
-// lister implements a list command of the operator API. L is the type of a list, which contains one page; E is the type of an
-// entry.
+// lister implements a command that lists objects of the operator API. L is the type of a response, which contains one page of the
+// list. E is the type of an entry.
 type lister[L, E any] struct {
 	// entries is the plural noun for the entries, for errors such as "listing operations: …".
 	entries string
-	// prepare validates and completes the filters before the first request. It may be nil.
+	// prepare, if not nil, validates and completes the filters before the first request.
 	prepare func(ctx context.Context, client *brokerclient.Client) error
 	// fetch returns a page of the list.
 	fetch func(ctx context.Context, client *brokerclient.Client, page pageQuery) (L, error)
@@ -47,7 +47,8 @@ type lister[L, E any] struct {
 	row   func(entry E) []string
 	// columns are the columns of -o csv: paths of fields in the JSON form of an entry.
 	columns []string
-	// layout replaces table and row if it returns true, because flags select another table. It may be nil.
+	// layout, if not nil, returns the table and the row function for the current flags. If it returns false, the table and row
+	// fields apply.
 	layout func() (output.Rows, func(entry E) []string, bool)
 }
 
@@ -137,7 +138,7 @@ func (f listFlags) check(format output.Format) error {
 	case f.watch && f.total:
 		return usage("--watch and --total cannot be combined")
 	case format == output.CSV && (f.watch || f.total || f.sortBy != ""):
-		return usage("-o csv cannot be combined with --watch, --total and --sort-by")
+		return usage("-o csv cannot be combined with --watch, --total or --sort-by")
 	default:
 		return nil
 	}
@@ -244,8 +245,8 @@ func (l lister[L, E]) collect(ctx context.Context, client *brokerclient.Client, 
 	return found, nil
 }
 
-// pageSize returns the size of the pages to request; 0 means the broker's default. Unless every entry is needed, the page need not be
-// larger than the limit.
+// pageSize returns the size of the pages to request; 0 means the broker's default. The size is at most --limit, unless all
+// entries must be read anyway because every is true.
 func (f listFlags) pageSize(every bool) int {
 	const brokersOwn = 50
 	if every || f.limit >= brokersOwn {

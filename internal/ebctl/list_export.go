@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// streams reports whether the list is written page by page. Sorting and counting need the whole list. A single page needs no
-// stream, except in the CSV format, which only streams support.
+// streams reports whether the list is written page by page. Sorting and counting need the whole list. A single page is not
+// streamed, except in the CSV format, which only export can write.
 func (f listFlags) streams(format output.Format) bool {
 	if !format.Streams() || f.sortBy != "" || f.total {
 		return false

@@ -22,8 +22,8 @@ import (
 func newProvisionerLoginCommand(session *session) *cobra.Command {
 	command := newLoginCommand(session)
 	command.Short = "Check credentials for the Provisioner and store them in a context"
-	command.Long = "Check the credentials of a user of the Provisioner and store them, with the address, in a context of the configuration file, next to " +
-		"the broker's.\n\nAs with 'ebctl login', ebctl prompts for the password or reads it from standard input."
+	command.Long = "Check the credentials of a Provisioner user and store them, with the address, in a context of the configuration file, next to the address and credentials of " +
+		"the broker.\n\nAs with 'ebctl login', ebctl prompts for the password or reads it from standard input."
 	command.Example = "  ebctl provisioner login provisioner.example.com --username jane"
 	command.Flags().Lookup("name").Usage = "the name of the context; the default is the current context, or the host of the address if there is none"
 
@@ -151,7 +151,7 @@ func (s *session) askPassword(wanted Settings) (secret.String, error) {
 
 	line, _ := bufio.NewReader(s.In).ReadString('\n') // a missing line break is not an error
 	if line = strings.TrimRight(line, "\r\n"); line == "" {
-		return "", errors.New("no password on standard input: enter one there, or set --password or --token")
+		return "", errors.New("standard input contains no password: enter the password there, or set --password or --token")
 	}
 
 	return secret.String(line), nil
@@ -233,7 +233,7 @@ func newContextUseCommand(session *session) *cobra.Command {
 // newContextDeleteCommand returns the command that removes a context and its credentials from the file. It does not invalidate
 // the credentials.
 func newContextDeleteCommand(session *session) *cobra.Command {
-	return newContextChangeCommand(session, "delete", "Remove a context with its credentials", func(c *configuration, name string) {
+	return newContextChangeCommand(session, "delete", "Remove a context and its credentials", func(c *configuration, name string) {
 		delete(c.Contexts, name)
 
 		if c.Context == name {

@@ -95,7 +95,7 @@ func instanceID(ctx context.Context, client *brokerclient.Client, idOrName strin
 }
 
 // withOperation calls run with idOrName as the ID of an operation. If the broker does not find the operation, withOperation
-// treats idOrName as the ID or name of an instance and calls run with the ID of its newest operation.
+// treats idOrName as the ID or name of an instance and calls run with the ID of the instance's newest operation.
 func withOperation[T any](ctx context.Context, client *brokerclient.Client, idOrName string, run func(id string) (T, error)) (T, error) {
 	result, err := run(idOrName)
 	if !answered(http.StatusNotFound)(err) {
@@ -198,7 +198,7 @@ func (s *session) completeBinding(command *cobra.Command, instance, given string
 }
 
 // completeOperation returns the completions for commands on an operation: the IDs of the newest operations, and the names of
-// instances, which select their newest operation.
+// instances, each of which stands for the newest operation of the instance.
 func (s *session) completeOperation(command *cobra.Command, args []string, given string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

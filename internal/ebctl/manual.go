@@ -16,7 +16,7 @@ func newManualCommand() *cobra.Command {
 		Use:   "manual FOLDER",
 		Short: "Write man pages and shell completions",
 		Long: "Write man pages and shell completions into a folder with the layout of /usr/local/share.\n\n" +
-			"The date of the pages is SOURCE_DATE_EPOCH, or today.",
+			"The pages carry the date in SOURCE_DATE_EPOCH or, if it is not set, today's date.",
 		Hidden: true,
 		Args:   arguments("FOLDER"),
 		RunE:   func(command *cobra.Command, args []string) error { return writeManual(command.Root(), args[0]) },

@@ -107,7 +107,7 @@ func newOperationExplainCommand(session *session) *cobra.Command {
 	}
 }
 
-const helpNamed = "\n\nID_OR_NAME is the ID of an operation, or the ID or name of an instance, which selects its newest operation."
+const helpNamed = "\n\nID_OR_NAME is the ID of an operation. The ID or name of an instance selects the instance's newest operation."
 
 const helpIntervention = helpNamed +
 	"\n\nThe command needs the operator role. The operation's timeline, the audit log and the broker's log record your name and the reason."
@@ -149,7 +149,7 @@ type intervention struct {
 // and also if the operation succeeds before the cancellation takes effect.
 func newOperationCancelCommand(session *session) *cobra.Command {
 	return addYes(session, newInterventionCommand(session, &intervention{
-		question: "Cancel the operation? Everything that it has created will remain.", verb: "cancel", doing: "canceling", send: (*brokerclient.Client).CancelOperation, goal: operatorapi.OperationStateCanceled,
+		question: "Cancel the operation? Everything that the operation has created will remain.", verb: "cancel", doing: "canceling", send: (*brokerclient.Client).CancelOperation, goal: operatorapi.OperationStateCanceled,
 	}, cobra.Command{
 		Short: "Cancel an operation before its next step",
 		Long: "Cancel an operation before its next step. A pending operation ends immediately.\n\n" +
@@ -180,7 +180,7 @@ func newOperationRetryCommand(session *session) *cobra.Command {
 // may have reached the next step when the request arrives.
 func newOperationSkipCommand(session *session) *cobra.Command {
 	intervention := &intervention{
-		question: "Skip the step? You must do its work yourself.",
+		question: "Skip the step? You must then do its work manually.",
 		verb:     "skip", doing: "skipping a step of", send: (*brokerclient.Client).SkipStep, goal: operatorapi.OperationStateSucceeded,
 	}
 	command := newInterventionCommand(session, intervention, cobra.Command{
@@ -271,8 +271,8 @@ func (s *session) intervene(ctx context.Context, idOrName string, wanted interve
 	return cmp.Or(failed, s.print(operation, s.operationText(operation)))
 }
 
-// confirmIntervention shows the operation and asks the question. It does nothing if there is no question, with --yes, or if standard
-// input is not a terminal.
+// confirmIntervention shows the operation and asks the question. It does nothing if the question is empty, --yes is set, or
+// standard input is not a terminal.
 func (s *session) confirmIntervention(ctx context.Context, client *brokerclient.Client, id, question string) error {
 	if question == "" || !s.asks() {
 		return nil

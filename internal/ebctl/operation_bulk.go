@@ -35,10 +35,10 @@ func (s *session) helpSelector() string {
 		conditions = "account, subaccount, region, state, runtime, shoot, percentage"
 	}
 
-	return s.text("\n\nWith --selector, the command intervenes in the newest operations of all selected instances, as far as their states allow it. ") +
+	return s.text("\n\nWith --selector, the command intervenes in the newest operation of each selected instance, if the operation's state allows it. ") +
 		"A selector is 'all', or a list of conditions NAME=VALUE, separated by commas, which must all hold. The conditions are " + conditions +
 		"; account, subaccount and region are regular expressions. --dry-run lists the operations. The command continues after an error, prints " +
-		"the result of each operation, and fails if one failed."
+		"the result for each operation, and fails if at least one intervention failed."
 }
 
 // bulkFlags contains the flags of an intervention in many operations.
@@ -90,7 +90,7 @@ func (f *bulkFlags) targets(provisioner bool) (targets fleet.Targets, err error)
 			}
 
 			if provisioner && (target.PlanName != "" || target.Labels != "" || target.KubernetesVersion != "" || target.KymaVersion != "") {
-				return nil, usage("the selector %q is invalid: runtimes of the Provisioner have no plan, no labels and no versions", text)
+				return nil, usage("the selector %q is invalid: runtimes of the Provisioner do not have plans, labels or versions", text)
 			}
 
 			parsed = append(parsed, target)
@@ -106,7 +106,7 @@ func (f *bulkFlags) targets(provisioner bool) (targets fleet.Targets, err error)
 	return targets, err
 }
 
-// Results for each operation of an intervention in many operations.
+// Values of bulkEntry.Result.
 const (
 	bulkPlanned  = "planned"
 	bulkAccepted = "accepted"
@@ -162,7 +162,8 @@ func (e *bulkError) Error() string {
 // Unwrap returns the cause.
 func (e *bulkError) Unwrap() error { return e.cause }
 
-// interveneInMany lists the operations and, after a confirmation, sends an intervention for each.
+// interveneInMany selects the operations and, once the user has confirmed, sends an intervention for each. A dry run only prints
+// the operations.
 func (s *session) interveneInMany(ctx context.Context, wanted intervention, given bulkFlags) error {
 	if err := checkReason(wanted.Reason); !given.dryRun && err != nil {
 		return err
@@ -268,7 +269,7 @@ func (s *session) selectOperations(ctx context.Context, client *brokerclient.Cli
 	return entries, nil
 }
 
-// candidateOf returns the fields of a runtime with which selectors are compared.
+// candidateOf converts a runtime to a fleet.Candidate, to which selectors can be applied.
 func candidateOf(runtime operatorapi.Runtime) fleet.Candidate {
 	return fleet.Candidate{
 		GlobalAccount: runtime.GlobalAccountID, SubAccount: runtime.SubAccountID, Region: runtime.Region, RuntimeID: runtime.RuntimeID,
@@ -289,8 +290,8 @@ func (i intervention) applies(operation operatorapi.Operation) bool {
 	return slices.Contains(states[i.verb], operation.State) && (i.Step == "" || i.Step == operation.Step)
 }
 
-// sendAll sends an intervention for each entry and sets the results. It stops when the context ends, and at an error that would
-// also affect all further requests; it returns this error.
+// sendAll sends an intervention for each entry and sets the results. It stops when the context ends, or when a request fails with
+// an error that would also affect all further requests; it then returns the error.
 func sendAll(ctx context.Context, client *brokerclient.Client, entries []bulkEntry, wanted intervention, concurrency int) error {
 	group, stop := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)

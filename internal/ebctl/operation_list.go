@@ -95,7 +95,7 @@ func newOperationListCommand(session *session) *cobra.Command {
 	}.command(session, "List operations, newest first", true)
 
 	flags := command.Flags()
-	flags.StringVar(&instance, session.noun(), "", "only operations of this "+session.noun()+", by its ID or name")
+	flags.StringVar(&instance, session.noun(), "", "only operations of the "+session.noun()+" with this ID or name")
 	flags.StringVar(&filter.Kind, "kind", "", "only operations of this kind: "+strings.Join(session.operationKinds(), ", "))
 	flags.Var(&state, "state", "only operations in this state: "+strings.Join(state.values, ", "))
 	flags.BoolVar(&stuck, "stuck", false,
@@ -105,7 +105,7 @@ func newOperationListCommand(session *session) *cobra.Command {
 	completeBy(command, session.noun(), session.completeInstance)
 
 	if session.provisioner {
-		flags.StringVar(&filter.Account, "account", "", "only operations on runtimes of this account")
+		flags.StringVar(&filter.Account, "account", "", "only operations on runtimes of this global account")
 		flags.StringVar(&filter.Region, "region", "", "only operations on runtimes in this region of the provider")
 	}
 

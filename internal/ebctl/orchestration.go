@@ -49,8 +49,8 @@ func targetStates() []string {
 	return []string{"succeeded", "failed", "canceled", "canceling", "in progress", "retrying", "pending", "left out"}
 }
 
-// numbered returns the page number and the number of entries before the page, for an API with page numbers instead of cursors. setNext
-// encodes both in the cursor.
+// numbered decodes a cursor that setNext has encoded: it returns the page number and the number of entries before the page. It is
+// for endpoints that have page numbers instead of cursors.
 func (p pageQuery) numbered() (number, before int) {
 	if _, err := fmt.Sscan(p.cursor, &number, &before); err != nil {
 		return 1, 0 // the first page
@@ -82,8 +82,8 @@ func newOrchestrationListCommand(session *session) *cobra.Command {
 	return command
 }
 
-// orchestrationLister lists the orchestrations in the states that *state contains, separated by commas. An empty text selects
-// all.
+// orchestrationLister lists the orchestrations in the given states. *state contains the states, separated by commas, and is read
+// when the command runs. If it is empty, all orchestrations are listed.
 func orchestrationLister(session *session, state *string) lister[operatorapi.OrchestrationList, operatorapi.Orchestration] {
 	return lister[operatorapi.OrchestrationList, operatorapi.Orchestration]{
 		entries: "orchestrations",
@@ -148,8 +148,8 @@ func newOrchestrationTargetsCommand(session *session) *cobra.Command {
 	}.command(session, "List the instances of an orchestration with their upgrades", true)
 
 	command.Use = "targets ORCHESTRATION"
-	command.Long = command.Short + ".\n\nInstances that were selected but cannot be upgraded are listed only with --state 'left out'. A target that has not " +
-		"started has the ID that its operation will have. 'ebctl operation explain' explains an upgrade."
+	command.Long = command.Short + ".\n\nTo list instances that were selected but cannot be upgraded, use --state 'left out'. A target that has not " +
+		"started already shows the ID of its future operation. 'ebctl operation explain' explains an upgrade."
 	command.Args = func(command *cobra.Command, args []string) error {
 		if err := arguments("ORCHESTRATION")(command, args); err != nil {
 			return err
@@ -184,7 +184,7 @@ func (s *session) onOrchestration(command *cobra.Command, args cobra.PositionalA
 	return command
 }
 
-// completeOrchestration returns the newest orchestrations for shell completion.
+// completeOrchestration returns the IDs of the newest orchestrations for shell completion.
 func (s *session) completeOrchestration(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	client, err := s.client()
 	if err != nil || len(args) > 0 {
@@ -296,7 +296,7 @@ func number(value int) string {
 	return strconv.Itoa(value)
 }
 
-// waveText returns the numbers of targets of a wave by state, and the soak time after it.
+// waveText returns how many targets of a wave are in each state, and the soak time that follows the wave.
 func waveText(shown operatorapi.Orchestration, wave operatorapi.OrchestrationWave) string {
 	text := statsText(wave.OperationStats)
 	if wave.Percent > 0 {
@@ -368,7 +368,7 @@ func newOrchestrationRetryCommand(session *session) *cobra.Command {
 		Short: "Retry the failed upgrades of an orchestration, by default all of them",
 		Long: "Retry the failed upgrades of an orchestration, by default all of them.\n\n" +
 			"Each failed target gets a new operation. Upgrades that were retried before, or that a later upgrade of the instance has superseded, " +
-			"are not repeated. If the orchestration has stopped because of an internal error, the command continues it. " +
+			"are not repeated. If the orchestration stopped because of an internal error, the command also resumes the orchestration. " +
 			"The command needs the operator role. The audit log records your name.",
 	}, atLeast("ORCHESTRATION"), func(ctx context.Context, client *brokerclient.Client, id string, operations []string) error {
 		retried, err := client.RetryOrchestration(ctx, id, operatorapi.OrchestrationRetry{OperationIDs: operations, Immediate: immediate})

@@ -44,13 +44,13 @@ func newOrchestrationResumeCommand(session *session) *cobra.Command {
 	return session.changeOrchestration(&cobra.Command{
 		Use:   "resume ORCHESTRATION",
 		Short: "Continue an orchestration that is paused or gated",
-		Long: "Continue an orchestration that is paused, or that the failure gate has stopped. The gate then counts only failures that follow.\n\n" +
+		Long: "Continue an orchestration that is paused, or that the failure gate has stopped. From then on, the gate counts only new failures.\n\n" +
 			"The command needs the operator role. The audit log records your name.",
 	}, "resuming", (*brokerclient.Client).ResumeOrchestration)
 }
 
-// changeOrchestration turns a command into one that changes an orchestration and then prints it. Errors of change get the prefix
-// doing.
+// changeOrchestration completes the command: it calls change for the given orchestration, and then prints the orchestration. If
+// change fails, the error message starts with doing, such as "resuming".
 func (s *session) changeOrchestration(command *cobra.Command, doing string,
 	change func(*brokerclient.Client, context.Context, string) (operatorapi.AcceptedOrchestration, error),
 ) *cobra.Command {

@@ -106,8 +106,8 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags.StringSliceVar(&f.instances, "instance", nil, "instances with these IDs; repeatable")
 	flags.StringSliceVar(&f.withoutInstances, "exclude-instance", nil, "leave out instances with these IDs; repeatable")
 	flags.IntVar(&f.workers, "workers", 0, "how many instances are upgraded at the same time (default 1)")
-	flags.IntVar(&f.workersPerRegion, "workers-per-region", 0, "how many in each region (default no limit)")
-	flags.IntVar(&f.workersPerProvider, "workers-per-provider", 0, "how many at each cloud provider (default no limit)")
+	flags.IntVar(&f.workersPerRegion, "workers-per-region", 0, "how many instances are upgraded at the same time in each region (default no limit)")
+	flags.IntVar(&f.workersPerProvider, "workers-per-provider", 0, "how many instances are upgraded at the same time at each cloud provider (default no limit)")
 	flags.StringVar(&f.schedule, "at", "", "the earliest start, such as 2030-01-02T15:04:05Z (default now)")
 	flags.BoolVar(&f.windows, "maintenance-windows", false, "upgrades start only in the maintenance windows of the instances")
 	flags.StringVar(&f.deadline, "deadline", "", "the time by which all upgrades must have started, such as 2030-01-02T15:04:05Z; the others are canceled")
@@ -127,7 +127,7 @@ func (f *orchestrationFlags) parameters(session *session, kind string) (paramete
 	}
 
 	if err := yaml.UnmarshalStrict(text, &parameters); err != nil {
-		return parameters, usage("--parameters is not an order: %w", errors.New(output.Line(err.Error())))
+		return parameters, usage("--parameters is not a valid order: %w", errors.New(output.Line(err.Error())))
 	}
 
 	if strings.HasPrefix(kind, "kyma") {
@@ -154,7 +154,7 @@ func (f *orchestrationFlags) parameters(session *session, kind string) (paramete
 	return parameters, f.addWaves(&parameters.Strategy)
 }
 
-// addTargets adds the targets that the flags select. --percentage alone selects from all instances.
+// addTargets adds the targets that the flags select. If only --percentage is set, it selects this percentage of all instances.
 func (f *orchestrationFlags) addTargets(targets *fleet.Targets) {
 	if f.all {
 		targets.Include = append(targets.Include, fleet.Target{Target: "all"})
@@ -181,7 +181,7 @@ func (f *orchestrationFlags) addTargets(targets *fleet.Targets) {
 	}
 }
 
-// addWaves sets the waves and the failure gate from the flags that are set.
+// addWaves sets the waves from --wave and the failure gate from --failure-gate. If a flag is not set, its field stays unchanged.
 func (f *orchestrationFlags) addWaves(strategy *fleet.Strategy) error {
 	if len(f.waves) > 0 {
 		strategy.Waves = nil
@@ -237,7 +237,7 @@ func amount(text string) (number, percentage int, err error) {
 	return number, 0, nil
 }
 
-// override sets the fields of parameters whose flags are set.
+// override replaces the values from the file with the values of the flags that are set.
 func (f *orchestrationFlags) override(parameters *fleet.Parameters, kind string) {
 	parameters.DryRun = parameters.DryRun || f.dryRun
 	parameters.Strategy.MaintenanceWindow = parameters.Strategy.MaintenanceWindow || f.windows

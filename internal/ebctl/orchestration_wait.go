@@ -34,9 +34,10 @@ func (e *orchestrationEndedError) Error() string {
 	return fmt.Sprintf("orchestration %s is %s: %s", e.orchestration.OrchestrationID, e.orchestration.State, e.orchestration.Description)
 }
 
-// waitForOrchestration waits until the orchestration has ended or needs an operator: it is gated or still a plan. It shows the progress
-// on standard error and always returns the last known state. The error is an orchestrationEndedError unless the orchestration
-// succeeded, and an orchestrationTimeoutError after the limit; 0 means no limit. After a temporary error, it repeats the request.
+// waitForOrchestration waits until the orchestration has ended, or until only an operator can continue it because it is gated or
+// still a plan. It shows the progress on standard error and always returns the last known state. If the orchestration did not
+// succeed, the error is an orchestrationEndedError. If limit has passed, the error is an orchestrationTimeoutError; a limit of 0
+// means no limit. If a request fails with a temporary error, the wait continues.
 func (s *session) waitForOrchestration(ctx context.Context, client *brokerclient.Client, id string, limit time.Duration) (operatorapi.Orchestration, error) {
 	var (
 		last  operatorapi.Orchestration
@@ -113,7 +114,8 @@ func orchestrationLine(shown operatorapi.Orchestration, err error) string {
 	}
 }
 
-// orchestrationFrame returns the lines of a drawing: the state, a bar, and a bar for each wave if there are several.
+// orchestrationFrame returns the lines to draw on a terminal: the state, a progress bar and, if there are several waves, a bar
+// for each.
 func orchestrationFrame(shown operatorapi.Orchestration, err error, now time.Time) []string {
 	lines := []string{"waiting for the first response"}
 

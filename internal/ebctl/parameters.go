@@ -24,7 +24,7 @@ type parameterFlags struct {
 	assignments []string
 }
 
-// add adds the flags to the command. purpose is the start of their help text.
+// add adds the flags to the command. purpose is the beginning of the flags' help texts.
 func (p *parameterFlags) add(command *cobra.Command, purpose string) {
 	command.Flags().StringVar(&p.object, "parameters", "", purpose+": a JSON or YAML object, @FILE, or @- for standard input")
 	command.Flags().StringArrayVar(&p.assignments, "set", nil,
@@ -59,7 +59,7 @@ func (p *parameterFlags) read(stdin io.Reader, region string) (json.RawMessage, 
 
 	if region != "" {
 		if _, twice := parameters["region"]; twice {
-			return nil, usage("the region is set both with --region and in the parameters")
+			return nil, usage("the region is set twice: by --region and in the parameters")
 		}
 
 		parameters["region"] = region

@@ -75,8 +75,8 @@ func pairs(values map[string][]string) string {
 func newPlatformGrantCommand(session *session) *cobra.Command {
 	return newPlatformChangeCommand(session, "grant", (*brokerclient.Client).GrantPlatform, cobra.Command{
 		Short: "Share an instance with a platform",
-		Long: "Share an instance with a platform.\n\nThe platform can then update, bind and delete the instance like its owner. " +
-			"It cannot move the instance to another account." + helpPlatforms,
+		Long: "Share an instance with a platform.\n\nThe platform can then update, bind and delete the instance, just as the owner can. " +
+			"The platform cannot move the instance to another account." + helpPlatforms,
 	})
 }
 
@@ -91,7 +91,7 @@ func newPlatformRevokeCommand(session *session) *cobra.Command {
 func newPlatformMoveCommand(session *session) *cobra.Command {
 	return newPlatformChangeCommand(session, "move", (*brokerclient.Client).MovePlatform, cobra.Command{
 		Short: "Make a platform the owner of an instance",
-		Long: "Make a platform the owner of an instance.\n\nThe previous owner loses access. Bindings that it created remain until they expire." +
+		Long: "Make a platform the owner of an instance.\n\nThe previous owner loses access to the instance. The bindings that the previous owner created remain until they expire." +
 			helpPlatforms,
 	})
 }

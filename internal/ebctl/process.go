@@ -41,8 +41,8 @@ func newProcessListCommand(session *session) *cobra.Command {
 	}
 }
 
-// systemsOf returns the systems that the process calls, in the order of the first call. It omits systems that the configuration
-// turns off.
+// systemsOf returns the systems that the process calls, in the order in which it first calls them. It omits systems that the
+// configuration turns off.
 func systemsOf(process operatorapi.Process) []string {
 	var systems []string
 
@@ -63,7 +63,7 @@ func newProcessShowCommand(session *session) *cobra.Command {
 		Use:   "show KIND",
 		Short: "Show the steps of a process in the order in which they run",
 		Long: "Show the steps of a process in the order in which they run.\n\nA step with the condition 'off' is turned off by the " +
-			"configuration. RETRY shows the pauses between attempts, and CREATES the objects that a step creates in the system.",
+			"configuration. The RETRY column shows the pauses between attempts, and the CREATES column shows the objects that a step creates in the system.",
 		Args: arguments("KIND"),
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := session.client()

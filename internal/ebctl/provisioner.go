@@ -43,13 +43,13 @@ func newProvisionerCommand(session *session) *cobra.Command {
 			newAuditVerifyCommand(&provisioner),
 			newAuditExportCommand(&provisioner),
 		),
-		group("account", "Erase the data of accounts from the Provisioner's database",
+		group("account", "Erase account data from the Provisioner's database",
 			newAccountEraseCommand(&provisioner),
 		),
 		newReconcileCommand(&provisioner), newTopCommand(&provisioner),
 	)
 	command.Long = "Show the runtimes of the Provisioner, and intervene in its operations.\n\n" +
-		"A runtime is named by its ID or by the name of its Shoot. Address and credentials come from --address, --username, --password and " +
+		"Specify a runtime by its ID or by the name of its Shoot. The address and the credentials come from --address, --username, --password and " +
 		"--token, then from EBCTL_PROVISIONER_ADDRESS, EBCTL_PROVISIONER_USERNAME, EBCTL_PROVISIONER_PASSWORD and EBCTL_PROVISIONER_TOKEN, then " +
 		"from the context, in which 'ebctl provisioner login' stores them. The default address is " + DefaultProvisionerAddress + "."
 
@@ -87,7 +87,7 @@ func newProvisionerRuntimeGetCommand(session *session) *cobra.Command {
 		Use:   "get ID_OR_NAME",
 		Short: "Show a runtime with its order and the problem of its newest operation",
 		Long: "Show a runtime with its order and the problem of its newest operation.\n\n" +
-			"ID_OR_NAME is the ID of the runtime or the name of its Shoot. A deleted runtime is found by its ID.",
+			"ID_OR_NAME is the ID of the runtime or the name of its Shoot. Use the ID for a deleted runtime.",
 	}, func(ctx context.Context, found target, _ []string) error {
 		shown, err := found.GetRuntime(ctx, found.InstanceID)
 		if err != nil && !answered(http.StatusInternalServerError)(err) {

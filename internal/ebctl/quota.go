@@ -18,7 +18,7 @@ func newQuotaListCommand(session *session) *cobra.Command {
 		Use:   listCommand,
 		Short: "List the quotas with the tenants, plans and regions that have the highest usage",
 		Long: "List the quotas with the tenants, plans and regions that have the highest usage.\n\n" +
-			"Every instance counts until its deletion has succeeded.",
+			"An instance counts until its deletion has succeeded.",
 		Example: "  ebctl quota list\n" +
 			"  ebctl quota list --account 8cd57dc2-edb2-45e0-af8b-7d881006e516",
 		Args: arguments(),
@@ -38,9 +38,9 @@ func newQuotaListCommand(session *session) *cobra.Command {
 	}
 
 	command.Flags().StringVar(&query.Name, "name", "", "only this quota")
-	command.Flags().StringVar(&query.Account, "account", "", "only what this global account uses")
-	command.Flags().StringVar(&query.Subaccount, "subaccount", "", "only what this subaccount uses")
-	command.Flags().IntVar(&query.PageSize, "limit", 0, "how many tenants, plans and regions of each quota, at most 100 (default 50)")
+	command.Flags().StringVar(&query.Account, "account", "", "only the usage of this global account")
+	command.Flags().StringVar(&query.Subaccount, "subaccount", "", "only the usage of this subaccount")
+	command.Flags().IntVar(&query.PageSize, "limit", 0, "how many tenants, plans and regions to list for each quota, at most 100 (default 50)")
 
 	return command
 }

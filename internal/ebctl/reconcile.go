@@ -18,14 +18,15 @@ import (
 // errIncomplete reports that a comparison left out at least one system. The command has already printed these systems.
 var errIncomplete = errors.New("the comparison is incomplete")
 
-// newReconcileCommand returns the command that lists differences and restores rows. 'ebctl reconcile' restores the rows of both
-// services, 'ebctl provisioner reconcile' only those of the Provisioner.
+// newReconcileCommand returns the command that lists differences between the databases, Gardener and Director, and restores lost
+// database rows. 'ebctl reconcile' restores the rows of both services, 'ebctl provisioner reconcile' only those of the
+// Provisioner.
 func newReconcileCommand(session *session) *cobra.Command {
 	var dryRun, bindings bool
 
 	command := addYes(session, &cobra.Command{
 		Use:   "reconcile",
-		Short: "List differences between the services, Gardener and Director, and restore lost rows",
+		Short: "List differences between the services, Gardener and Director, and restore lost database rows",
 		Long:  reconcileHelp(session),
 		Example: session.text("  ebctl reconcile --dry-run\n" +
 			"  ebctl reconcile --dry-run -o json\n" +
@@ -66,27 +67,27 @@ func newReconcileCommand(session *session) *cobra.Command {
 
 	if !session.provisioner {
 		command.Flags().BoolVar(&bindings, "bindings", false,
-			"also look for ServiceAccounts of unknown bindings in all runtimes, which takes several calls for each runtime; requires --dry-run")
+			"also search all runtimes for ServiceAccounts of unknown bindings, which takes several calls for each runtime; requires --dry-run")
 	}
 
 	return command
 }
 
 func reconcileHelp(session *session) string {
-	const common = "A difference is an object that one side has and the other does not, such as a Shoot without a runtime after the database was restored " +
+	const common = "A difference is an object that exists on only one side, such as a Shoot without a runtime after the database was restored " +
 		"to an earlier time. Objects with unfinished operations are not compared. --dry-run lists the differences, with their meanings and the " +
 		"commands that resolve them; -o wide and -o json show all fields. A dry run needs the operator role.\n\n"
 
 	if session.provisioner {
-		return "Compare the runtimes of the Provisioner with Gardener and Director, and restore lost rows.\n\n" + common +
+		return "Compare the runtimes of the Provisioner with Gardener and Director, and restore lost database rows.\n\n" + common +
 			"Without --dry-run, the command restores the rows of runtimes from the records in their Shoots. The audit log records each restored row. " +
 			"Clusters and registrations never change. A restoration needs the admin role."
 	}
 
-	return "Compare the broker with the Provisioner, Gardener and Director, and restore lost rows.\n\n" + common +
+	return "Compare the broker with the Provisioner, Gardener and Director, and restore lost database rows.\n\n" + common +
 		"Without --dry-run, the command restores the rows of runtimes at the Provisioner, then those of instances at the broker. The audit " +
 		"logs record each restored row. Clusters, registrations and credentials never change. Repeat the command if it was interrupted. A restoration needs the admin " +
-		"role at both services: for the Provisioner, it uses EBCTL_PROVISIONER_ADDRESS and so on, or the context."
+		"role at both services. The address and the credentials for the Provisioner come from EBCTL_PROVISIONER_ADDRESS and the other EBCTL_PROVISIONER_ variables, or from the context."
 }
 
 // differences reads all pages of the report.
@@ -113,7 +114,7 @@ func differences(ctx context.Context, client *brokerclient.Client, bindings bool
 
 // restore restores the rows of the Provisioner, and then those of the broker unless the session is for the Provisioner.
 func (s *session) restore(ctx context.Context, client *brokerclient.Client) error {
-	if err := s.confirm(ctx, "Restore the rows that can be restored?"); err != nil {
+	if err := s.confirm(ctx, "Restore all rows that can be restored?"); err != nil {
 		return err
 	}
 
@@ -153,7 +154,7 @@ func (s *session) restore(ctx context.Context, client *brokerclient.Client) erro
 	return s.incomplete(result.Incomplete)
 }
 
-// restoreAll sends requests until the service has handled all pages.
+// restoreAll restores the lost rows of one service, page by page, and returns the combined results.
 func restoreAll(ctx context.Context, client *brokerclient.Client) (operatorapi.Restoration, error) {
 	sum := operatorapi.Restoration{Restored: []operatorapi.Difference{}, Remaining: []operatorapi.Difference{}}
 
@@ -209,9 +210,9 @@ func (d differencesText) WriteText(w io.Writer) error {
 
 		switch {
 		case each.Restorable:
-			lines = append(lines, "  The row can be restored: 'ebctl reconcile'.")
+			lines = append(lines, "  Restore the database row with 'ebctl reconcile'.")
 		case each.Reason != "":
-			lines = append(lines, "  It cannot be restored: "+each.Reason+".")
+			lines = append(lines, "  The database row cannot be restored: "+each.Reason+".")
 		}
 
 		for _, command := range each.Commands {

@@ -58,14 +58,14 @@ func newRootCommand(session *session) *cobra.Command {
 			newOperationSkipCommand(session),
 		),
 		group("runtime", "Show the clusters of instances", newRuntimeListCommand(session)),
-		group("process", "Show the steps that operations of the broker run", newProcessListCommand(session), newProcessShowCommand(session)),
+		group("process", "Show the steps of the broker's operations", newProcessListCommand(session), newProcessShowCommand(session)),
 		group("quota", "Show how many instances tenants may have", newQuotaListCommand(session)),
 		group("job", "Show and run the periodic work of the broker", newJobListCommand(session), newJobRunCommand(session)),
 		newUpgradeCommand(session), newOrchestrationCommand(session), newEventCommand(session), newWebhookCommand(session),
 		newPlatformCommand(session),
 		group("adopt", "Take over clusters that other programs have created", newAdoptShootCommand(session)),
 		newAuditCommand(session),
-		group("account", "Erase the data of accounts", newAccountEraseCommand(session)),
+		group("account", "Erase account data", newAccountEraseCommand(session)),
 		newCloudAccountCommand(session), newCredentialsCommand(session), newLeftoverCommand(session), newReconcileCommand(session),
 		newProvisionerCommand(session), newBundleCommand(session),
 		newTopCommand(session), newSupportBundleCommand(session),
@@ -86,7 +86,7 @@ func newRootCommand(session *session) *cobra.Command {
 		"the URL of the broker ("+AddressVariable+"; default "+DefaultAddress+") or, in 'ebctl provisioner', of the Provisioner")
 	flags.StringVar(&session.flags.Username, "username", "", "the user ("+UsernameVariable+")")
 	flags.StringVar((*string)(&session.flags.Password), "password", "", "the user's password ("+PasswordVariable+")")
-	flags.StringVar((*string)(&session.flags.Token), "token", "", "a token instead of user and password ("+TokenVariable+")")
+	flags.StringVar((*string)(&session.flags.Token), "token", "", "a bearer token, instead of a username and a password ("+TokenVariable+")")
 	flags.StringVar(&session.configFile, "config", "", "the configuration file ("+ConfigVariable+")")
 	flags.StringVar(&session.contextName, "context", "", "the context of the configuration file ("+ContextVariable+"; default: the current one)")
 	flags.VarP(&session.format, "output", "o", "output format: table, wide, name, json, yaml, csv, jsonpath=EXPRESSION or go-template=TEMPLATE")
@@ -190,7 +190,7 @@ func noCommand(command *cobra.Command, args []string) error {
 
 	text := fmt.Sprintf("%q is not a command of %s", args[0], command.CommandPath())
 
-	// Set the distance here, because Cobra applies its default only when it creates the error itself.
+	// Set the maximum edit distance for suggestions, because Cobra applies its default only when it creates the error itself.
 	const distance = 2
 	command.SuggestionsMinimumDistance = distance
 

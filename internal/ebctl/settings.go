@@ -54,8 +54,8 @@ type Sources struct {
 }
 
 // Resolve merges all sources field by field. Only the address has a default. If flags or the environment set a different address
-// than the file, Resolve ignores the credentials in the file, because another service could read them. Resolve fails if the
-// address is invalid or the configuration file cannot be read.
+// than the file, Resolve ignores the credentials in the file, so that they are never sent to another service. Resolve fails if
+// the address is invalid or the configuration file cannot be read.
 func Resolve(sources Sources) (Settings, error) {
 	configuration, err := sources.configuration()
 	if err != nil {
@@ -100,7 +100,8 @@ func (s Sources) variable(name string) string {
 	return name
 }
 
-// contextName returns the context that the flag or the environment selects, or an empty string for the context in the file.
+// contextName returns the context that the flag or the environment variable selects. An empty string means that the file selects
+// the context.
 func (s Sources) contextName() string { return cmp.Or(s.Context, s.Environment(ContextVariable)) }
 
 // given returns the settings from flags and environment variables, without the configuration file.

@@ -50,7 +50,7 @@ func newSupportBundleCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "support-bundle",
-		Short: "Collect versions, states and stuck operations in an archive without secrets",
+		Short: "Collect diagnostic data, such as versions and stuck operations, in an archive without secrets",
 		Long:  helpSupportBundle,
 		Example: "  ebctl support-bundle\n" +
 			"  ebctl support-bundle --operation 3f0e5a52-8a5c-4a4b-9b57-0d2f1a7f6a11 -o bundle.tgz\n" +
@@ -62,9 +62,9 @@ func newSupportBundleCommand(session *session) *cobra.Command {
 	}
 
 	flags := command.Flags()
-	flags.StringVar(&given.instance, "instance", "", "add this instance, by its ID or name, with its operations, events and audit log")
-	flags.StringVar(&given.operation, "operation", "", "add this operation, by its ID, and its instance")
-	flags.StringVarP(&given.file, "output", "o", "", "the archive, a new file; default support-bundle-TIME.tgz")
+	flags.StringVar(&given.instance, "instance", "", "add the instance with this ID or name, and its operations, events and audit entries")
+	flags.StringVar(&given.operation, "operation", "", "add the operation with this ID, and its instance")
+	flags.StringVarP(&given.file, "output", "o", "", "the path of the archive, which must not exist yet (default: support-bundle-TIME.tgz)")
 	flags.StringArrayVar(&given.statusAddresses, "status-address", nil,
 		"add metrics and health from the APP_STATUS_ADDRESS of a service, as broker=URL, provisioner=URL or bundler=URL; repeat the flag for each replica")
 	flags.DurationVar(&given.maxTime, "max-time", defaultBundleTime, "stop collecting after this time")
@@ -101,7 +101,7 @@ func (s *session) writeSupportBundle(ctx context.Context, given bundleRequest) e
 	}
 
 	if _, err := os.Lstat(given.file); err == nil {
-		return usage("%s exists: use another file", given.file)
+		return usage("%s already exists: choose another file", given.file)
 	}
 
 	limited, cancel := context.WithTimeout(ctx, given.maxTime)
@@ -169,7 +169,7 @@ func (s *session) saveSupportBundle(bundle *supportbundle.Bundle, file, folder s
 	return nil
 }
 
-// createFile writes a new file. It fails if the file exists, and leaves no incomplete file.
+// createFile writes a new file. It fails if the file already exists. If writing fails, it removes the incomplete file.
 func createFile(path string, content []byte) error {
 	file, err := os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_EXCL|os.O_WRONLY, bundleMode)
 	if err != nil {

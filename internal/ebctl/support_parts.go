@@ -203,8 +203,8 @@ func (b *bundleCollector) operation(ctx context.Context, id string) {
 	})
 }
 
-// newestEvents returns the newest events, or those of an instance. Pages start with the oldest event. Positions have no gaps, so
-// without an instance, a second request suffices to read the last page.
+// newestEvents returns the newest events, or the newest events of an instance if instanceID is not empty. Pages start with the
+// oldest event. Positions have no gaps, so for the events of all instances, the second request can read the last page directly.
 func newestEvents(ctx context.Context, client *brokerclient.Client, instanceID string) (operatorapi.CloudEventList, error) {
 	params := operatorapi.ListEventsParams{InstanceID: instanceID, PageSize: eventPage}
 

@@ -22,7 +22,7 @@ const (
 	// topOperations is the maximum number of operations that are read for each state.
 	topOperations = 100
 
-	// topHour and topMinutes are the periods for which operations are counted.
+	// topHour and topMinutes are the periods over which operations are counted, up to now.
 	topHour    = time.Hour
 	topMinutes = 5 * time.Minute
 )
@@ -44,7 +44,7 @@ type overview struct {
 	PerMinute float64 `json:"acceptedPerMinute"`
 
 	Systems []operatorapi.System `json:"systems"`
-	// Operations are unfinished operations: at most 100 in each state, and at most 100 further stuck ones.
+	// Operations are unfinished operations: at most 100 in each state and, in addition, at most 100 stuck ones.
 	Operations []topOperation `json:"operations"`
 }
 
@@ -70,10 +70,10 @@ func newTopCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "top",
-		Short: "Show states, queue, stuck operations, systems and throughput, live on a terminal",
+		Short: "Show unfinished and stuck operations, systems and throughput, live on a terminal",
 		Long: session.text("Show the unfinished operations of the broker, the systems that it calls, and how many operations it accepts and completes.\n\n" +
-			"On a terminal, the overview is refreshed until you press q. p pauses, r refreshes immediately, and a, k, s and i sort the operations " +
-			"by age, kind, state and instance. Otherwise, or with an output format other than table and wide, it is printed once."),
+			"On a terminal, the overview is refreshed until you press q. Press p to pause, r to refresh immediately, and a, k, s or i to sort the operations " +
+			"by age, kind, state or instance. Otherwise, or with an output format other than table or wide, the overview is printed once."),
 		Args: arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if interval < minTopInterval {
@@ -133,7 +133,8 @@ func (s *session) overview(ctx context.Context, client *brokerclient.Client) (ov
 		stuck[operation.ID] = true
 	}
 
-	// Stuck operations come first. The list of operations in progress contains them again, unless it is too long.
+	// Add the stuck operations first, because the list of operations in progress may be too short to contain them all. Skip
+	// operations that were already added.
 	seen := map[string]bool{}
 	add := func(operations []operatorapi.Operation) {
 		for _, operation := range operations {
@@ -168,7 +169,7 @@ func (s *session) overview(ctx context.Context, client *brokerclient.Client) (ov
 	return shown, err
 }
 
-// countRecent counts the operations that were accepted recently.
+// countRecent sets LastHour and PerMinute in the overview.
 func (s *session) countRecent(ctx context.Context, client *brokerclient.Client, shown *overview) error {
 	recent := 0
 
@@ -222,7 +223,8 @@ const (
 
 func topOrders() []string { return []string{orderAge, orderKind, orderState, orderInstance} }
 
-// sorted returns the operations in the given order, but with stuck ones first. Equal ones are sorted by age, oldest first.
+// sorted returns the operations in the given order, but with stuck ones first. Operations that are equal in this order are sorted
+// by age, oldest first.
 func sorted(operations []topOperation, order string) []topOperation {
 	key := func(operation topOperation) string {
 		switch order {

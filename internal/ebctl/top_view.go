@@ -90,7 +90,7 @@ func (v *topView) run(ctx context.Context) error {
 	}
 }
 
-// wait waits for the next refresh or key. It reports whether to refresh, and whether to quit.
+// wait waits until the next refresh is due or the user presses a key. It reports whether to refresh, and whether to quit.
 func (v *topView) wait(ctx context.Context, keys <-chan byte) (refresh, end bool) {
 	var tick <-chan time.Time
 	if !v.paused {
@@ -124,7 +124,7 @@ func (v *topView) wait(ctx context.Context, keys <-chan byte) (refresh, end bool
 	}
 }
 
-// lines returns the lines of a drawing, at most as many as fit on the terminal, because Live would drop the first ones.
+// lines returns the lines to draw, but not more than fit on the terminal, because Live would drop the first lines.
 func (v *topView) lines(shown overview, failed error, size follow.Size) []string {
 	shown.Operations = sorted(shown.Operations, v.order)
 
@@ -184,7 +184,7 @@ func systemsText(systems []operatorapi.System, now time.Time) string {
 	case len(systems) == 0:
 		return "none"
 	case len(failing) == 0:
-		return "none fails; calls in flight: " + strings.Join(calls, ", ")
+		return "none failing; calls in progress: " + strings.Join(calls, ", ")
 	default:
 		return strings.Join(failing, " | ")
 	}

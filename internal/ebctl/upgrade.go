@@ -14,8 +14,8 @@ import (
 )
 
 // helpUpgrade is the last paragraph in the help texts of the upgrade commands.
-const helpUpgrade = "\n\nThe command needs the operator role. The instance must not have another operation. If the instance is deleted or " +
-	"suspended meanwhile, the upgrade ends as preempted. --dry-run shows the versions and the steps, and calls no other system."
+const helpUpgrade = "\n\nThe command needs the operator role. The instance must not have another unfinished operation. If the instance is deleted or " +
+	"suspended in the meantime, the upgrade ends as preempted. With --dry-run, the command shows the versions and the steps, and the broker calls no other system."
 
 func newUpgradeCommand(session *session) *cobra.Command {
 	return group("upgrade", "Upgrade Kyma or the cluster of an instance, or plan the upgrades of many",
@@ -60,7 +60,7 @@ func newUpgradeOneCommand(session *session, what, versionHelp string,
 		return session.print(accepted, output.WithID{ID: accepted.Operation, Text: output.Fields{
 			{Name: "Dry run of", Value: accepted.Operation},
 			{Name: "From", Value: accepted.From},
-			{Name: "To", Value: cmp.Or(accepted.To, "the version of the account, or the default")},
+			{Name: "To", Value: cmp.Or(accepted.To, "the account's version or the default version")},
 			{Name: "Components", Value: strings.Join(accepted.Components, ", ")},
 			{Name: "Steps", Value: strings.Join(accepted.Steps, ", ")},
 		}})

@@ -39,7 +39,7 @@ func newUpgradePlanOneCommand(session *session, use, what string,
 		Use:   use,
 		Short: "Plan an upgrade of " + what + " of many instances",
 		Long: "Plan an upgrade of " + what + " of many instances.\n\n" +
-			"The broker stores the plan and upgrades nothing. 'ebctl upgrade apply' applies the plan within seven days. " + helpSelection +
+			"The broker only stores the plan. To start the upgrades, run 'ebctl upgrade apply' within seven days. " + helpSelection +
 			"The command needs the operator role. The audit log records your name.",
 		Example: "  ebctl upgrade plan " + use + " --plan aws --region '^eu-' --workers 10 --wave 5%:2h --wave ring=early:24h --failure-gate 10%\n" +
 			"  ebctl upgrade plan " + use + " --parameters @order.yaml -o name",
@@ -94,7 +94,7 @@ func newUpgradeApplyCommand(session *session) *cobra.Command {
 		Use:   "apply PLAN",
 		Short: "Start the upgrades of a plan",
 		Long: "Start the upgrades of a plan.\n\n" +
-			"Instances that have changed since the plan was made are left out and listed. With --strict, the command starts nothing if there are any, " +
+			"The command leaves out and lists instances that have changed since the plan was made. With --strict, it starts nothing if there are such instances, " +
 			"and exits with code 4. 'ebctl orchestration cancel' discards a plan.\n\n" +
 			"The command needs the operator role. The audit log records your name.",
 	}, arguments("PLAN"), func(ctx context.Context, client *brokerclient.Client, id string, _ []string) error {

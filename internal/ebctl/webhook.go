@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// defaultOverlap is the default number of hours for which the previous secret remains in use.
+	// defaultOverlap is the default number of hours for which the previous secret remains in use after a rotation.
 	defaultOverlap = 24
 	argWebhook     = "WEBHOOK"
 
@@ -43,9 +43,9 @@ func newWebhookCreateCommand(session *session) *cobra.Command {
 
 	command := &cobra.Command{
 		Use:   "create URL",
-		Short: "Create a webhook, which receives all events from now on",
-		Long: "Create a webhook, which receives all events from now on.\n\n" +
-			"The output contains the secret with which messages are signed. It is not shown again." + needsAdmin,
+		Short: "Create a webhook, which receives events from now on",
+		Long: "Create a webhook, which receives events from now on.\n\n" +
+			"The output contains the secret that signs the messages. The secret is never shown again." + needsAdmin,
 		Example: "  ebctl webhook create https://example.com/events --type operation.failed,orchestration.paused",
 		Args:    arguments("URL"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -146,7 +146,8 @@ func newWebhookListCommand(session *session) *cobra.Command {
 	}
 }
 
-// onWebhook returns a command that takes the ID of a webhook. Errors of run get the prefix doing, for example "testing webhook …".
+// onWebhook returns a command that takes the ID of a webhook and calls run. If run fails, the error message starts with doing,
+// for example "testing webhook …".
 func onWebhook(session *session, use, doing, short string, run func(ctx context.Context, client *brokerclient.Client, id string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   use + " " + argWebhook,
@@ -208,8 +209,8 @@ func newWebhookGetCommand(session *session) *cobra.Command {
 		return session.print(list, rows)
 	})
 
-	command.Flags().BoolVar(&dead, "dead-letters", false, "list the events whose last attempt has failed")
-	command.Flags().BoolVar(&pending, "pending", false, "list the events that will be sent")
+	command.Flags().BoolVar(&dead, "dead-letters", false, "list the dead letters: events whose last delivery attempt has failed")
+	command.Flags().BoolVar(&pending, "pending", false, "list the events that have not been delivered yet")
 
 	return command
 }

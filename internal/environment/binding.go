@@ -10,10 +10,10 @@ import (
 
 // Binding grants temporary access to an instance's runtime, with credentials of its own.
 type Binding struct {
-	// ID is assigned by the broker and never reused, because the ServiceAccount in the runtime is named after it. BindingID, in
-	// contrast, can be reused by platforms.
+	// ID is assigned by the broker and never reused, because the ServiceAccount in the runtime is named after it. A platform, in
+	// contrast, can reuse a BindingID.
 	ID string `db:"id" json:"id"`
-	// InstanceID and BindingID are assigned by the platform. Their combination is unique among existing bindings.
+	// InstanceID and BindingID are assigned by the platform. No two existing bindings have the same combination.
 	InstanceID string `db:"instance_id" json:"instanceID"`
 	BindingID  string `db:"binding_id"  json:"bindingID"`
 	// RuntimeID is the ID of the runtime that contains the ServiceAccount. If the instance no longer has this runtime, the binding
@@ -29,7 +29,8 @@ type Binding struct {
 	// CreatedBy is the user on whose behalf the platform sent the request, or the authenticated user if the platform names none.
 	CreatedBy string       `db:"created_by" json:"createdBy,omitempty"`
 	State     BindingState `db:"state"      json:"state"`
-	// OperationID is the ID of the operation that creates the binding, and later of the operation that removes it.
+	// OperationID is the ID of the operation that created the binding or, once its removal has been ordered, of the operation
+	// that removes it.
 	OperationID string    `db:"operation_id" json:"operationID"`
 	CreatedAt   time.Time `db:"-"            json:"createdAt"`
 	// ExpiresAt is when the credentials expire. Before they are issued, it is an estimate.
@@ -47,7 +48,8 @@ func (b Binding) Shown() map[string]any {
 	return map[string]any{"role": b.Role, "expiresAt": b.ExpiresAt}
 }
 
-// Access contains a binding's credentials. They are stored encrypted in the binding's row when its creation succeeds.
+// Access contains a binding's credentials. They are encrypted and stored in the binding's row when the creation of the binding
+// succeeds.
 type Access struct {
 	// Kubeconfig contains the token. Only a response to the platform may reveal it.
 	Kubeconfig secret.String
@@ -86,8 +88,8 @@ func (r Role) ClusterRole() string {
 	return string(r)
 }
 
-// BindingPath separates the two IDs in the key of a binding. The broker rejects IDs that contain it, because BindingOf would
-// mistake such an instance ID for a key.
+// BindingPath separates the two IDs in the key of a binding. The broker rejects IDs that contain BindingPath, because BindingOf
+// would mistake such an instance ID for a binding key.
 const BindingPath = "/service_bindings/"
 
 // BindingKey returns the key of a binding, which is the InstanceID of the operations on the binding. Operations with the same key
@@ -96,7 +98,7 @@ func BindingKey(instanceID, bindingID string) string {
 	return url.PathEscape(instanceID) + BindingPath + url.PathEscape(bindingID)
 }
 
-// BindingOf splits a key that BindingKey returned. It returns false if key is the ID of an instance.
+// BindingOf returns the two IDs in a key that BindingKey returned. It returns false if key is an instance ID instead.
 func BindingOf(key string) (instanceID, bindingID string, ok bool) {
 	instance, binding, found := strings.Cut(key, BindingPath)
 	if !found {

@@ -22,7 +22,7 @@ type Cluster struct {
 	// least one of them is positive.
 	MaxSurge       int `json:"maxSurge"`
 	MaxUnavailable int `json:"maxUnavailable"`
-	// Zones are the provider's names of the zones: full names such as eu-central-1a, but numbers on Azure.
+	// Zones are the provider's names for the zones: full names such as eu-central-1a, except on Azure, where they are numbers.
 	Zones []string `json:"zones"`
 	// NodesCIDR, PodsCIDR and ServicesCIDR are IPv4 networks. They cannot change after the runtime is created.
 	NodesCIDR    string `json:"nodesCIDR"`
@@ -30,30 +30,32 @@ type Cluster struct {
 	ServicesCIDR string `json:"servicesCIDR"`
 	// Purpose is the Shoot's purpose in Gardener: evaluation, testing, development or production.
 	Purpose string `json:"purpose"`
-	// LicenceType is the license type with which the Provisioner annotates the Shoot. It is empty if the plan has none.
+	// LicenceType is the license type that the Provisioner writes into an annotation of the Shoot. It is empty if the plan has
+	// none.
 	LicenceType string `json:"licenceType,omitempty"`
-	// SharedCredentials reports that all runtimes of the plan share one infrastructure account, as in the trial plan.
+	// SharedCredentials means that all runtimes of the plan share one cloud account, as in the trial plan.
 	SharedCredentials bool `json:"sharedCredentials,omitempty"`
 	// Administrators are the names of users with cluster-admin rights in the runtime.
 	Administrators []string `json:"administrators"`
 	// OIDC configures the login of users. If it is nil, the Provisioner's default applies.
 	OIDC *OIDC `json:"oidc,omitempty"`
-	// EUAccess reports that only operators in the European Union may access the runtime.
+	// EUAccess means that only operators in the European Union may access the runtime.
 	EUAccess bool `json:"euAccess,omitempty"`
-	// OpenStack is nil for other providers.
+	// OpenStack is nil unless the provider is openstack.
 	OpenStack *OpenStack `json:"openStack,omitempty"`
 	// Kyma is nil for a cluster without Kyma.
 	Kyma *Kyma `json:"kyma,omitempty"`
 	// Own is set for a cluster that the tenant provides. All other fields except ServiceManager are then zero.
 	Own *OwnCluster `json:"own,omitempty"`
-	// TargetSecret is the name of the Gardener credentials of this instance, or empty. It overrides the configuration. Adopted
-	// instances have it, so that a new runtime is created in the same account.
+	// TargetSecret is the name of the credentials in Gardener that this instance uses, or empty. It takes precedence over the
+	// configured names. It is set for adopted instances, so that a new runtime is created in the same cloud account.
 	TargetSecret string `json:"targetSecret,omitempty"`
 	// ServiceManager contains the credentials of the SAP BTP service operator in the cluster, or is nil if there are none.
 	ServiceManager *ServiceManager `json:"serviceManager,omitempty"`
 }
 
-// OpenStack contains fields that only this provider needs. They are configured in the provider's catalog file, not by users.
+// OpenStack contains fields that only the openstack provider needs. They are configured in the provider's catalog file, not by
+// users.
 type OpenStack struct {
 	// CloudProfileName is the name of the CloudProfile in Gardener. Each OpenStack installation has its own profile.
 	CloudProfileName string `json:"cloudProfileName"`

@@ -27,7 +27,8 @@ type Data struct {
 	// any of these names.
 	TargetSecret   string   `json:"targetSecret,omitempty"`
 	EarlierSecrets []string `json:"earlierSecrets,omitempty"`
-	// Provisioning is the ID of the operation that ordered the runtime. It is the idempotency key of the order.
+	// Provisioning is the ID of the operation that ordered the runtime. The Provisioner received this ID as the idempotency key
+	// of the order.
 	Provisioning string `json:"provisioning,omitempty"`
 	// KymaChosenBy is the ID of the operation that chose the Kyma version in Instance. A retry chooses the version again.
 	KymaChosenBy string `json:"kymaChosenBy,omitempty"`
@@ -35,14 +36,15 @@ type Data struct {
 	ConsoleSince time.Time `json:"consoleSince,omitzero"`
 	// Unanswered is the number of consecutive requests to create an AvS evaluation whose responses were lost.
 	Unanswered int `json:"unanswered,omitempty"`
-	// Ordered records the intent to order a runtime. It is stored before the order is sent for the first time, so that a crash
-	// cannot leave an unknown runtime behind.
+	// Ordered means that the operation has ordered a runtime or is about to. It is stored before the order is sent for the first
+	// time, so that a crash cannot leave behind a runtime that nobody knows of.
 	Ordered bool `json:"ordered,omitempty"`
 	// ProvisionerOperationID is the ID of the Provisioner's operation that this operation waits for.
 	ProvisionerOperationID string `json:"provisionerOperationID,omitempty"`
-	// ConfigurationVersion is the version of the Kyma configuration in the Reconciler that the operation waits for.
+	// ConfigurationVersion is the version of the runtime's Kyma configuration in the Reconciler. The operation waits until the
+	// Reconciler has processed this version.
 	ConfigurationVersion int64 `json:"configurationVersion,omitempty"`
-	// RuntimeKnown reports that the Provisioner has confirmed, after the removal started, that the runtime exists. If the
+	// RuntimeKnown means that the Provisioner has confirmed, after the removal started, that the runtime exists. If the
 	// Provisioner later reports the runtime as unknown, the runtime has been removed.
 	RuntimeKnown bool `json:"runtimeKnown,omitempty"`
 	// UnknownSince is when the Provisioner first reported that it does not know the runtime to remove, or zero.
@@ -50,7 +52,7 @@ type Data struct {
 	// Update is applied to the instance in the transaction in which the operation succeeds. A suspension has an update if the
 	// request also contained other changes.
 	Update *Update `json:"change,omitempty"`
-	// SubaccountDeleted reports that the instance is deleted because its subaccount was deleted.
+	// SubaccountDeleted means that the instance is being deleted because its subaccount was deleted.
 	SubaccountDeleted bool `json:"subaccountDeleted,omitempty"`
 	// Upgrade is set for operations of one of the UpgradeKinds. Their first step builds Update.
 	Upgrade *Upgrade `json:"upgrade,omitempty"`

@@ -29,13 +29,13 @@ type Instance struct {
 	// instance does not exist.
 	Platform   string   `db:"platform" json:"platform,omitempty"`
 	SharedWith []string `db:"-"        json:"sharedWith,omitempty"`
-	// PlatformRegion is the region in the URL path of the order, or the default region.
+	// PlatformRegion is the region in the URL path of the order, or the default region if the path contains none.
 	PlatformRegion string `db:"platform_region" json:"platformRegion"`
 	// Provider is aws, azure, gcp or openstack. Region is the provider's name for the region of the runtime. Both are empty for
 	// clusters that the tenant provides.
 	Provider string `db:"provider" json:"provider"`
 	Region   string `db:"region"   json:"region"`
-	// Name is the display name of the runtime. ShootName is the name of its Shoot in Gardener.
+	// Name is the display name of the runtime. ShootName is the name of the runtime's Shoot in Gardener.
 	Name      string `db:"name"       json:"name"`
 	ShootName string `db:"shoot_name" json:"shootName"`
 	// RuntimeID is the Provisioner's ID of the runtime. It is empty before the runtime is ordered and after it is removed.
@@ -47,14 +47,14 @@ type Instance struct {
 	MaintenanceVersion string `db:"maintenance_version" json:"maintenanceVersion,omitempty"`
 	// DeletionProtection means that the broker rejects deletion requests from platforms once the instance has been created.
 	DeletionProtection bool `db:"deletion_protection" json:"deletionProtection,omitempty"`
-	// Suspended reports that the runtime was removed but the instance was kept.
+	// Suspended means that the runtime was removed but the instance was kept.
 	Suspended bool `db:"suspended" json:"suspended,omitempty"`
 	// ExpiresAt is when the instance will expire, or zero if it never expires. ExpiredAt is when it expired, or zero; an expired
 	// instance can only be deleted.
 	ExpiresAt time.Time `db:"-" json:"expiresAt,omitzero"`
 	ExpiredAt time.Time `db:"-" json:"expiredAt,omitzero"`
-	// Exclusive limits an account to one instance of the plan: the database rejects a second instance with the same value. It is
-	// empty if the plan has no such limit.
+	// Exclusive enforces a plan's limit of one instance per account. All instances of such a plan in one account have the same
+	// value, and the database rejects a second instance with this value. It is empty if the plan has no such limit.
 	Exclusive string `db:"-" json:"exclusive,omitempty"`
 	// Request is zero in instances that were read for a list, because lists do not decrypt it.
 	Request   Request   `db:"-" json:"request,omitzero"`
@@ -71,7 +71,7 @@ func (i Instance) Platforms() []string { return slices.Concat([]string{i.Platfor
 
 // ClusterName returns the display name of the cluster. This is the ShootName, except for clusters that the tenant provides: these
 // have the name that the tenant chose, if any. Such instances also have a generated ShootName, but only because the column must
-// be unique. Without Request, the name of a cluster that the tenant provides is unknown, and ClusterName returns an empty string.
+// be unique. If Request is zero, the name that the tenant chose is unknown, and ClusterName returns an empty string.
 func (i Instance) ClusterName() string {
 	switch {
 	case i.Request.Cluster.Own != nil:
@@ -138,7 +138,7 @@ type Request struct {
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	// Initial is the original order if an update has changed it, and nil otherwise. It is used to detect repeated orders.
 	Initial *InitialOrder `json:"order,omitempty"`
-	// Adopted reports that the order is not completely known, because Kyma Environment Broker accepted it and stored neither the
+	// Adopted means that the order is not completely known, because Kyma Environment Broker accepted it and stored neither the
 	// organization, the space nor unknown parameters.
 	Adopted bool `json:"adopted,omitempty"`
 	// User is the user who ordered the instance. This user also administers the runtime, unless the parameters name administrators.
@@ -148,7 +148,7 @@ type Request struct {
 }
 
 // InitialOrder contains the fields of an order that updates can change. If a platform repeats the order after an update, the
-// broker compares the order with these values to decide whether it is the same.
+// broker compares the repeated order with these values to decide whether the two are the same.
 type InitialOrder struct {
 	PlanID     string          `json:"plan_id"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`

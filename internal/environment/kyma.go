@@ -9,17 +9,18 @@ import (
 
 // Kyma describes a runtime's Kyma: its version, installer and modules. Its JSON form is stored with instances and operations.
 type Kyma struct {
-	// Version is the installed version. Before the creation of the runtime has chosen it, it is the version in the order, or empty.
+	// Version is the installed version. Until the creation of the runtime has chosen a version, it is the one in the order, or
+	// empty if the order contains none.
 	Version string `json:"version,omitempty"`
-	// Ordered reports that the order contains the version.
+	// Ordered is true if the order contains a version.
 	Ordered bool `json:"ordered,omitempty"`
 	// Installer is the system that installs Kyma on the runtime, or empty for the Provisioner. It never changes while the runtime
 	// exists.
 	Installer KymaInstaller `json:"installer,omitempty"`
 	// Modules are the names of the modules that the user has chosen, in the order of the plan.
 	Modules []string `json:"modules"`
-	// Installation lists the components of these modules. It can contain secrets, so it is never stored: the step that completes
-	// it and the step that sends it belong to one stage.
+	// Installation lists the components of these modules. It can contain secrets, so it is never stored. The steps that build it
+	// and the step that sends it therefore belong to the same stage, which restarts with its first step after a crash.
 	Installation *KymaInstallation `json:"-"`
 }
 
@@ -58,8 +59,8 @@ type KymaInstallation struct {
 type KymaComponent struct {
 	Name      string
 	Namespace string
-	// SourceURL is the URL of manifests that replace those of the release, or empty. For the Provisioner, it ends with the digest of
-	// the file.
+	// SourceURL is the URL of manifests that replace those in the Kyma release, or empty. If the Provisioner installs Kyma, the
+	// URL ends with the digest of the file.
 	SourceURL     string
 	Configuration []KymaEntry
 }
@@ -68,7 +69,7 @@ type KymaComponent struct {
 type KymaEntry struct {
 	Key   string
 	Value secret.String
-	// Secret means that the installer must seal the value and never return it.
+	// Secret means that the installer must store the value only in encrypted form and never return it.
 	Secret bool
 }
 

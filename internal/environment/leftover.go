@@ -16,10 +16,10 @@ import (
 // steps. It exists until a cleanup has completed the steps, or until an operator confirms that nothing is left. A new instance
 // with the same ID does not affect it.
 type Leftover struct {
-	// ID is the ID of the incomplete deletion or suspension. Kind is its kind.
+	// ID and Kind are the ID and the kind of the operation with incomplete steps: a deletion or a suspension.
 	ID   string
 	Kind string
-	// Instance is the instance at the time of the deletion or suspension, without its request.
+	// Instance is the instance at the time of the deletion or suspension. Its Request is zero.
 	Instance Instance
 	// Steps are the names of the steps that were not completed.
 	Steps []string
@@ -44,18 +44,19 @@ func NewLeftover(operation process.Record, instance Instance, steps []string, at
 	}
 }
 
-// Key returns the InstanceID of the leftover's cleanups and outside objects.
+// Key returns the value that cleanups and outside objects of the leftover have in their InstanceID field.
 func (l Leftover) Key() string { return LeftoverKey(l.Instance.ID, l.ID) }
 
-// LeftoverPath separates the two IDs in the key of a leftover. The broker rejects new instance IDs that contain it.
+// LeftoverPath separates the two IDs in the key of a leftover. The broker rejects new instance IDs that contain LeftoverPath.
 const LeftoverPath = "/leftovers/"
 
-// LeftoverKey returns the key of a leftover. Operations with this key are independent of those of a new instance with the same ID.
+// LeftoverKey returns the key of a leftover. Operations with this key are independent of the operations on a new instance with
+// the same instance ID.
 func LeftoverKey(instanceID, leftoverID string) string {
 	return url.PathEscape(instanceID) + LeftoverPath + leftoverID
 }
 
-// LeftoverOf splits a key that LeftoverKey returned. It returns false for instance IDs and binding keys.
+// LeftoverOf returns the two IDs in a key that LeftoverKey returned. It returns false for instance IDs and binding keys.
 func LeftoverOf(key string) (instanceID, leftoverID string, ok bool) {
 	escaped, leftoverID, found := strings.Cut(key, LeftoverPath)
 	if !found || leftoverID == "" {
@@ -68,14 +69,14 @@ func LeftoverOf(key string) (instanceID, leftoverID string, ok bool) {
 }
 
 // NewCleanup returns a new operation that repeats the steps of the leftover. payload is the encoded data of the operation with
-// the ID leftover.DataID. finished lists the stages to skip. The caller adds the requester.
+// the ID leftover.DataID. finished lists the stages to skip. The caller must add the user who requested the cleanup.
 func NewCleanup(leftover Leftover, payload json.RawMessage, finished []string, at time.Time) (process.New, error) {
 	var data Data
 	if err := data.UnmarshalJSON(payload); err != nil {
 		return process.New{}, err
 	}
 
-	// These values belong to the earlier operation.
+	// Clear the values that belong to the earlier operation.
 	data.ProvisionerOperationID, data.UnknownSince = "", time.Time{}
 
 	return newOperation(process.New{

@@ -58,11 +58,11 @@ func AllKinds() []string {
 	return slices.Concat(Kinds(), BindingKinds(), []string{KindCleanup, KindOrchestrate})
 }
 
-// NewOperation returns a new operation on the instance with a random ID. update may be nil. The caller adds the requester and
-// stores the operation in the same transaction in which it decides to accept the request.
+// NewOperation returns a new operation on the instance with a random ID. update may be nil. The caller must add the user who
+// requested the operation, and store the operation in the same transaction in which it decides to accept the request.
 //
-// The data of a provisioning or a resumption contains no copy of the instance, because the row can change before the operation
-// starts. The ID of the operation is also the idempotency key of its order.
+// The data of a provisioning or a resumption contains no copy of the instance, because the instance's row can change before the
+// operation starts. The ID of the operation is also the idempotency key with which it orders the runtime.
 func NewOperation(kind string, instance Instance, update *Update, at time.Time) (process.New, error) {
 	id := uuid.NewString()
 
@@ -109,8 +109,8 @@ func NewBindingOperation(kind, id string, instance Instance, binding Binding, at
 }
 
 // visibleTo returns the value of VisibleTo for an operation on the instance: the names of the platforms that may use the instance
-// now. They matter once the instance is deleted: only these platforms then see the operation. Before that, the instance's row
-// determines which platforms see it.
+// now. They matter only after the instance is deleted: from then on, only these platforms see the operation. While the instance
+// exists, its row determines which platforms see the operation.
 func visibleTo(instance Instance) string { return strings.Join(instance.Platforms(), " ") }
 
 // newOperation adds the encoded data to an operation. The engine stores the data encrypted.

@@ -38,7 +38,7 @@ const (
 	OrchestrationExpired OrchestrationState = "expired"
 )
 
-// PlanLifetime is the time within which a plan can be applied.
+// PlanLifetime is how long after its creation a plan can be applied.
 const PlanLifetime = 7 * 24 * time.Hour
 
 // Ended reports whether the orchestration has ended.
@@ -60,8 +60,8 @@ type Orchestration struct {
 	CreatedAt, UpdatedAt time.Time
 	// Undoes is the ID of the orchestration whose upgrades this one rolls back, or empty.
 	Undoes string
-	// AppliedBy is the name of the user who applied the plan at AppliedAt. Both are zero if the plan was not applied or there is
-	// no plan.
+	// AppliedBy is the name of the user who applied the plan at AppliedAt. Both are zero if the orchestration did not start as a
+	// plan, or if the plan has not been applied.
 	AppliedBy string
 	AppliedAt time.Time
 	// Wave is the number of the running wave, from 1. SoakUntil is when the next wave begins, or zero while upgrades of the running
@@ -75,7 +75,7 @@ func (s OrchestrationState) Stopped() bool {
 	return s == OrchestrationPaused || s == OrchestrationGated
 }
 
-// TargetState is the state of a target as its conductor last saw it.
+// TargetState is the state of a target when the conductor last checked it.
 type TargetState string
 
 // Targets start as TargetPending or TargetLeftOut. A target in progress has an operation.
@@ -92,9 +92,10 @@ const (
 // Target is an instance that an orchestration has selected.
 type Target struct {
 	OrchestrationID, InstanceID string
-	// OperationID is the ID of the upgrade, or empty before the target is in progress. A retry gets another ID.
+	// OperationID is the ID of the upgrade, or empty before the target is in progress. If the upgrade is retried, OperationID
+	// becomes the ID of the new upgrade.
 	OperationID string
-	// FormerID is the ID of the upgrade that a retry repeats, or empty.
+	// FormerID is the ID of the earlier upgrade that the upgrade retries, or empty if it is not a retry.
 	FormerID string
 	State    TargetState
 	// Description says why the target was left out, was canceled, or is waiting.
@@ -113,7 +114,7 @@ type Target struct {
 	// FromVersion and ToVersion are the planned versions before and after the upgrade. ToVersion is empty if the upgrade chooses
 	// the version. Both are empty for targets that were left out.
 	FromVersion, ToVersion string
-	// Wave is the wave of the target, from 1. It is meaningless for targets that were left out.
+	// Wave is the number of the wave to which the target belongs, from 1. It is meaningless for targets that were left out.
 	Wave int
 	// ShootName is the name of the instance's Shoot. It is set only in lists of failed targets, and is empty if the instance was
 	// deleted.
@@ -129,7 +130,7 @@ func OrchestrationOf(key string) (orchestrationID string, ok bool) {
 }
 
 // NewConductor returns a new operation that conducts the orchestration. If operators retry targets of an orchestration that has
-// ended, it gets another conductor.
+// ended, the orchestration gets a second conductor.
 func NewConductor(orchestrationID string, at time.Time) (process.New, error) {
 	return newOperation(process.New{ID: uuid.NewString(), Kind: KindOrchestrate, InstanceID: OrchestrationKey(orchestrationID), At: at}, Data{})
 }

@@ -11,20 +11,21 @@ type OutsideObject struct {
 	InstanceID string
 	// System is the name of the system, such as edp. Kind distinguishes the objects of an instance in the system.
 	System, Kind string
-	// Key is the name or ID of the object in the system. It is empty if the system assigns the ID and the ID has not arrived.
+	// Key is the name or ID of the object in the system. It is empty if the system assigns the ID and the broker has not received
+	// it yet.
 	Key       string
 	State     OutsideState
 	UpdatedAt time.Time
-	// Credential describes the runtime's kubeconfig that the object contains. It is zero if the object contains none or if the
-	// kubeconfig was never renewed.
+	// Credential describes the runtime's kubeconfig that the object contains. It is zero if the object contains no kubeconfig, or
+	// one that was never renewed.
 	Credential Credential
-	// Configuration is the configuration with which a call has just created or changed the object. It is empty in records that were
-	// read from the store, which returns the configuration separately.
+	// Configuration is set only when a call has just created or changed the object: it is the configuration that the call has
+	// sent. Records read from the store omit it, because the store returns the configuration separately.
 	Configuration secret.String
 }
 
-// Credential describes a runtime's kubeconfig in another system: when it is valid, and when the broker renews it. The kubeconfig
-// itself is not stored.
+// Credential describes a runtime's kubeconfig that is stored in another system: when the kubeconfig is valid, and when the broker
+// renews it. The kubeconfig itself is not stored.
 type Credential struct {
 	IssuedAt, ExpiresAt time.Time
 	// RenewAt is when the broker renews the kubeconfig.
@@ -36,7 +37,7 @@ type Credential struct {
 	Problem string
 }
 
-// unknownValidity is the assumed validity of a kubeconfig that does not contain its expiry.
+// unknownValidity is how long a kubeconfig is assumed to be valid if it does not contain its expiry.
 const unknownValidity = 4 * time.Hour
 
 // NewCredential describes a kubeconfig that was issued at issued and expires at until. A zero until means that the expiry is
@@ -62,7 +63,7 @@ const (
 	// OutsideLeftOver: the removal was abandoned, and the object may still exist.
 	OutsideLeftOver OutsideState = "left over"
 	// OutsideUncertain: the system has not responded to a request that creates an object, and does not recognize repeated
-	// requests. There may therefore be an object in addition to the one that another record names.
+	// requests. A second object may therefore exist, in addition to the one whose ID another record contains.
 	OutsideUncertain OutsideState = "may exist twice"
 )
 
@@ -83,8 +84,8 @@ const (
 	KindExternalEvaluation = "external evaluation"
 
 	SystemLifecycleManager = "lifecycle-manager"
-	// KindKubeconfig is the Secret with the runtime's kubeconfig, and KindKymaResource is the runtime's Kyma resource. Both are in
-	// the control plane. Their keys are results of lifecyclemanager.Ref.String.
+	// KindKubeconfig is the Secret with the runtime's kubeconfig, and KindKymaResource is the runtime's Kyma resource. Both are
+	// in the control plane. Their keys have the form that lifecyclemanager.Ref.String returns.
 	KindKubeconfig   = "kubeconfig"
 	KindKymaResource = "Kyma resource"
 
@@ -93,8 +94,8 @@ const (
 	KindCluster = "cluster"
 )
 
-// KindWithoutID returns the kind of the record for objects of the given kind whose IDs never arrived. The record's key is the
-// number of requests that may have created such an object.
+// KindWithoutID returns the kind of the record that counts objects of the given kind whose IDs the broker never received. The
+// record's key is the number of requests that may have created such an object.
 func KindWithoutID(kind string) string { return kind + " without ID" }
 
 // KindMaintenance returns the kind of the record for an object of the given kind that is in maintenance. The record's key is the

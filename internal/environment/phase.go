@@ -10,7 +10,7 @@ import (
 // so they can be renamed.
 type Phase string
 
-// Phases. A phase that ends in Failed means that the operation failed or was canceled and left its work incomplete.
+// Phases. A phase whose name ends in Failed means that the operation failed or was canceled, and left its work incomplete.
 const (
 	// Unknown is the phase of an ID for which no operation exists: the instance never existed.
 	Unknown          Phase = "unknown"
@@ -48,8 +48,8 @@ func phasesByKind() map[string]phases {
 }
 
 // PhaseOf returns the phase of the instance with the given operations, newest first. The newest operation that affects the phase
-// determines it. A suspension or resumption that ended before it started is ignored. If no operation affects the phase, it is
-// Unknown.
+// determines it. A suspension or resumption that ended while it was still pending is ignored. If no operation affects the phase,
+// PhaseOf returns Unknown.
 func PhaseOf(operations []process.Record) Phase {
 	byKind := phasesByKind()
 
@@ -74,8 +74,8 @@ func PhaseOf(operations []process.Record) Phase {
 	return Unknown
 }
 
-// Unfinished returns the operations on the instance as a whole that have not ended, in the same order. It omits operations on
-// bindings.
+// Unfinished returns the given operations that have not ended, in the given order. It omits operations that do not concern the
+// instance as a whole, such as those on bindings.
 func Unfinished(operations []process.Record) []process.Record {
 	var unfinished []process.Record
 

@@ -12,7 +12,7 @@ import (
 type ServiceManager struct {
 	ClientID     secret.Stored `json:"clientID"`
 	ClientSecret secret.Stored `json:"clientSecret"`
-	// URL is the URL of Service Manager. TokenURL is the URL of the endpoint that issues tokens for it.
+	// URL is the URL of Service Manager. TokenURL is the URL of the endpoint that issues tokens for Service Manager.
 	URL      string `json:"url"`
 	TokenURL string `json:"tokenURL"`
 }
@@ -21,7 +21,8 @@ type ServiceManager struct {
 var serviceManagerClusters = uuid.MustParse("6d1d1d0e-6a0b-4f0b-8f5c-2b6f1c0a9e77") //nolint:gochecknoglobals // a constant
 
 // ServiceManagerClusterID returns the ID under which the runtime of the instance registers with Service Manager. Service Manager
-// stores the ID with each service instance that the runtime creates, so it stays the same when the credentials are rotated.
+// stores the ID with each service instance that the runtime creates, so the ID must stay the same when the credentials are
+// rotated.
 func (i Instance) ServiceManagerClusterID() string {
 	return uuid.NewSHA1(serviceManagerClusters, []byte(i.ID+"/"+i.ShootName)).String()
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Update contains the changes to an instance. It is idempotent, so a step can apply it again after a crash. Its JSON form is
-// stored with operations.
+// Update contains the changes to an instance. Applying it twice has the same effect as applying it once, so a step can apply it
+// again after a crash. Its JSON form is stored with operations.
 type Update struct {
 	// PlanID, PlanName, MaintenanceVersion and GlobalAccountID are the values after the update.
 	PlanID             string `json:"planID"`
@@ -91,8 +91,8 @@ func (u Update) Apply(instance Instance) (Instance, error) {
 	return instance, nil
 }
 
-// merged returns object with the fields of updates added or replaced. If this changes nothing, merged returns the bytes of
-// object, so that callers can compare bytes to detect an update without effect.
+// merged returns object with the fields of updates added or replaced. If the fields already have these values, merged returns
+// object itself, byte for byte, so that callers can compare bytes to detect an update without effect.
 func merged(object, updates json.RawMessage) (json.RawMessage, error) {
 	fields, before, changes := map[string]any{}, map[string]any{}, map[string]any{}
 

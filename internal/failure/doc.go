@@ -1,5 +1,5 @@
 // Package failure defines the errors of the services. An Error has a kind (how to react), a component (where the error occurred),
-// a reason (for programs), a text (for users), and a cause (for the log).
+// a reason (a code for programs), a text (for users), a detail (for operators), and a cause (for the log).
 //
 // MappingOf maps each kind to the status of OSB, REST and GraphQL responses and to the engine's decision to retry, so all
 // protocols treat an error the same way. An error without an *Error in its chain is an internal error: its text is logged and

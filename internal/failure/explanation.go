@@ -10,8 +10,8 @@ import (
 // Platform users never see the error text of another system, because it could contain anything. Explanation replaces it with
 // texts from this file, for the reasons, codes and fields that it knows.
 
-// Reported returns an error that carries an upstream's error report. Its text consists of failed, the action that failed, which
-// may be empty, and the explanation. Its detail is the report.
+// Reported returns an error that carries an upstream's error report. Its text consists of failed, which describes the action that
+// failed and may be empty, and of the Explanation. Its detail is the report itself.
 func Reported(kind Kind, failed, component, reason, reported string) *Error {
 	text, known := explanation(component, reason, reported)
 
@@ -33,7 +33,7 @@ func Explanation(component, reason, reported string) string {
 	return text
 }
 
-// explanation returns the text of Explanation. known reports whether the text contains more than the fact that there is an error.
+// explanation returns the clause for Explanation. known is false if the clause says only that there is an error.
 func explanation(component, reason, reported string) (text string, known bool) {
 	reported = Shorten(reported, maxScanned)
 
@@ -57,7 +57,8 @@ func explanation(component, reason, reported string) (text string, known bool) {
 	return name + " reports an error" + seeTimeline, false
 }
 
-// meaningOf returns the meaning of a reason, or an empty string for an unknown reason. name is the system that reported it.
+// meaningOf returns a clause that explains a reason, or an empty string for an unknown reason. name is the name of the system
+// that reported the reason.
 func meaningOf(name, reason, reported string) string {
 	switch reason {
 	case kubernetesInvalid, kubernetesForbidden, kubernetesBadRequest,
@@ -74,7 +75,7 @@ func meaningOf(name, reason, reported string) string {
 	case kubernetesTimeout, ReasonTimeout:
 		return name + " did not finish in time" + seeTimeline
 	case kubernetesTooManyRequests, ReasonBusy:
-		return name + " receives too many requests"
+		return name + " is receiving too many requests"
 	case kubernetesServiceUnavailable, ReasonSystemUnavailable, ReasonHTTPStatus:
 		return name + " does not respond correctly" + seeTimeline
 	case ReasonClusterUnreachable:
@@ -87,7 +88,7 @@ func meaningOf(name, reason, reported string) string {
 }
 
 const (
-	// maxScanned is how many characters of a reported text are examined.
+	// maxScanned is the maximum number of characters of a reported text that are searched for known phrases.
 	maxScanned = 10_000
 	// seeTimeline is the end of an explanation that does not contain the cause.
 	seeTimeline = "; operators find the details in the timeline of the operation"
@@ -124,7 +125,7 @@ func titles() map[string]string {
 // failedComponent matches a component of Kyma in the errors of our Provisioner.
 var failedComponent = regexp.MustCompile(`component (\d{1,3} of \d{1,3}) \(([a-z0-9-]{1,63})\): `)
 
-// componentIn returns a clause about a component that could not be installed, or "" if the text names none.
+// componentIn returns a clause about the Kyma component that could not be installed, or "" if the text names none.
 func componentIn(reported string) string {
 	found := failedComponent.FindStringSubmatchIndex(reported)
 	if found == nil {
@@ -144,7 +145,7 @@ func componentIn(reported string) string {
 	return "component " + reported[found[4]:found[5]] + " (" + reported[found[2]:found[3]] + "): " + cause + seeTimeline
 }
 
-// componentCause is a phrase in errors of our Provisioner or the bundle provisioner, and its translation for users.
+// componentCause maps a phrase in errors of our Provisioner or the bundle provisioner (in) to a clause for users (says).
 type componentCause struct{ in, says string }
 
 // componentCauses returns the known causes. If a text contains several, the first one counts.
@@ -159,11 +160,12 @@ func componentCauses() []componentCause {
 	}
 }
 
-// phrase is a pattern in errors of Gardener's API server that is more specific than the reason, and its translation for users.
+// phrase maps a pattern in errors of Gardener's API server to a clause for users that is more specific than the clause for the
+// reason.
 type phrase struct {
 	in *regexp.Regexp
-	// forbidden is the kind of an error that contains this phrase and has HTTP status 403. If it is empty, the status has its usual
-	// meaning.
+	// forbidden is the kind of an error that contains this phrase and has HTTP status 403. If it is empty, such an error has the
+	// same kind as any other error with this status.
 	forbidden Kind
 	says      string
 }
@@ -171,7 +173,8 @@ type phrase struct {
 //nolint:gochecknoglobals // compiled once, because errors can come at a high rate
 var phrases = []phrase{
 	{
-		// Admission plugins send requests too, and forbid the original request if one of theirs fails for lack of capacity.
+		// Admission plugins send requests of their own. If such a request fails because the server is overloaded, the plugin
+		// forbids the original request.
 		regexp.MustCompile(`(?is)is forbidden: .*(?:client rate limiter Wait returned an error|the server has received too many requests|` +
 			`etcdserver: too many requests|etcdserver: request timed out|context deadline exceeded)`),
 		Transient, "Gardener is overloaded and does not process the request at the moment",
@@ -198,7 +201,7 @@ var phrases = []phrase{
 	},
 }
 
-// phraseIn returns the first phrase that the text contains, or the zero value.
+// phraseIn returns the first known phrase that the text contains, or the zero phrase if it contains none.
 func phraseIn(reported string) phrase {
 	for _, known := range phrases {
 		if known.in.MatchString(reported) {
@@ -211,8 +214,8 @@ func phraseIn(reported string) phrase {
 
 // Forbidden returns why Gardener's API server forbids a request (HTTP status 403), as the kind of the error and a clause for
 // users. It recognizes the cause by phrases in the reported text: overload, an exhausted quota, a missing permission, or a server
-// that is starting. known is false if it recognizes none, because admission plugins also forbid invalid objects in their own
-// words.
+// that is starting. If it recognizes none of them, known is false; this is common, because admission plugins also forbid invalid
+// objects, each with its own wording.
 func Forbidden(reported string) (kind Kind, text string, known bool) {
 	found := phraseIn(Shorten(reported, maxScanned))
 
@@ -252,7 +255,8 @@ func RemedyOf(code string) string {
 
 var codes = regexp.MustCompile(`\bERR_[A-Z_]+\b`)
 
-// codesIn returns the known Gardener codes in the text, each once and with its remedy, or an empty string.
+// codesIn returns a clause with each known Gardener code in the text and its remedy, or an empty string if the text contains
+// none.
 func codesIn(text string) string {
 	var found []string
 
@@ -267,7 +271,8 @@ func codesIn(text string) string {
 	return strings.Join(slices.Compact(found), "; ")
 }
 
-// fields returns, by the paths of fields in Shoots and in orders to the Provisioner, the names that broker users know.
+// fields returns the names under which broker users know the fields of Shoots and of orders to the Provisioner. The keys are the
+// paths of these fields.
 func fields() map[string]string {
 	return map[string]string{
 		"metadata.name":                      "the name of the cluster",
@@ -306,8 +311,8 @@ var (
 	positions = regexp.MustCompile(`\[[^\]]*\]`)
 )
 
-// fieldsIn returns the names of the fields whose paths the text contains, each once, or an empty string. For a field that has no
-// name in fields, it returns the name of the closest enclosing field that has one.
+// fieldsIn returns the user-facing names of the fields whose paths the text contains, each once, or an empty string if there are
+// none. If the map from fields has no name for a field, the name of the closest enclosing field with a name is used.
 func fieldsIn(text string) string {
 	var found []string
 

@@ -9,13 +9,13 @@ import (
 // Kind classifies an error by the reaction that it needs. MappingOf maps kinds to each protocol.
 type Kind string
 
-// The kinds. The engine retries steps that fail with Transient or Waiting; all other kinds fail the operation.
+// The kinds. The engine retries a step that fails with Transient or Waiting. With any other kind, the operation fails.
 const (
 	// Invalid: the request is invalid and will fail again unless its sender changes it.
 	Invalid Kind = "invalid"
-	// Conflict: the request conflicts with the current state of its object.
+	// Conflict: the request conflicts with the current state of the object that it concerns.
 	Conflict Kind = "conflict"
-	// NotFound: the object of the request does not exist.
+	// NotFound: the object that the request concerns does not exist.
 	NotFound Kind = "not_found"
 	// Quota: a limit of the account or of the infrastructure has been reached.
 	Quota Kind = "quota"
@@ -70,7 +70,7 @@ const (
 	ComponentGardenerClient     = "k8s client - gardener"
 	ComponentRuntime            = "k8s client - cluster"
 	// ComponentDirector is for errors that Director reports, ComponentDirectorClient for failed calls to Director, and
-	// ComponentDirectorToken for errors of its token endpoint.
+	// ComponentDirectorToken for errors of Director's token endpoint.
 	ComponentDirector       = "compass director"
 	ComponentDirectorClient = "compass director client"
 	ComponentDirectorToken  = "mps oauth2" //nolint:gosec // no credential
@@ -109,7 +109,7 @@ type Error struct {
 	// Text explains to the user what happened and how to react. It must not contain secrets or texts of other systems; the latter
 	// belong in Detail.
 	Text string
-	// Detail is the report of an upstream, for operators. WithDetail sets it. No response to a user of a platform contains it.
+	// Detail is the report of an upstream, for operators. WithDetail sets it. It is never returned to platform users.
 	Detail string
 	// Fields are the paths of the invalid fields of the request, such as a.b[0].c. It is empty if the fields are unknown.
 	Fields []string
@@ -158,15 +158,16 @@ func (e *Error) At(fields ...string) *Error {
 	return e
 }
 
-// WithDetail sets the report of an upstream, as one printable line of a limited length, and returns the same error. The system
-// determines the text, so it can contain anything, such as internal names or instructions to the reader.
+// WithDetail sets the report of an upstream, as one printable line of a limited length, and returns the same error. The upstream
+// determines this text, so it can contain anything, such as internal names or instructions to the reader.
 func (e *Error) WithDetail(reported string) *Error {
 	e.Detail = Printable(reported, maxDetail)
 
 	return e
 }
 
-// ForOperators returns the text and the detail. Only operators, the log and the timeline of an operation may get it.
+// ForOperators returns the text and the detail. Show the result only to operators, in the log, and in the timeline of an
+// operation.
 func (e *Error) ForOperators() string { return WithDetail(e.Text, e.Detail) }
 
 // WithDetail returns the text followed by the detail, which may be empty.
@@ -243,7 +244,7 @@ func MappingOf(kind Kind) Mapping {
 	return Mapping{HTTP: http.StatusInternalServerError, GraphQL: http.StatusInternalServerError}
 }
 
-// ReasonMeaning documents a reason and its remedy for the page docs/user/errors.md. All fields are required.
+// ReasonMeaning documents a reason for docs/user/errors.md: what it means and how to react. All fields are required.
 type ReasonMeaning struct{ Reason, Meaning, Remedy string }
 
 // Reasons documents all reasons of this package. The reason of a failed operation can also be a Gardener code, such as
@@ -253,8 +254,8 @@ func Reasons() []ReasonMeaning {
 		{ReasonInternal, "an internal error of the broker or the Provisioner", "search the logs of both services for the ID of the operation"},
 		{ReasonTimeout, "something did not finish in time", "run `ebctl operation explain` to see what the operation waited for, then retry the operation"},
 		{ReasonHTTPStatus, "an upstream returned an unexpected response", "check that system; the operation retries automatically"},
-		{ReasonNotFound, "a database row required by the operation no longer exists", "the operation cannot continue; delete the instance if it still exists"},
-		{ReasonAlreadyExists, "an object with the same name exists", "remove the object that the description names, then retry"},
+		{ReasonNotFound, "a database record that the operation needs no longer exists", "the operation cannot continue; delete the instance if it still exists"},
+		{ReasonAlreadyExists, "an object with the same name already exists", "remove the object that the description names, then retry"},
 		{ReasonConflict, "the object was changed at the same time", "usually nothing: the operation retries automatically; if it has failed, retry it"},
 		{ReasonClusterNotFound, "Gardener does not have the cluster", "check the logs of Gardener, unless somebody removed the cluster manually"},
 		{ReasonClusterUnreachable, "the API server of the cluster does not respond or rejects the kubeconfig", "see the description for the host and the cause; the operation retries automatically; if it has failed, update the kubeconfig and retry"},
@@ -266,12 +267,12 @@ func Reasons() []ReasonMeaning {
 			ReasonNotAdopted, "the Provisioner does not know the runtime, although a Shoot belongs to the runtime",
 			"delete the Shoot in Gardener and skip `Remove_Runtime`",
 		},
-		{ReasonSystemUnavailable, "an upstream failed several calls in a row, and the circuit breaker is open", "restore that system; the operation continues automatically"},
+		{ReasonSystemUnavailable, "an upstream failed several calls in a row, and the circuit breaker is open", "restore that system; the operation then continues automatically"},
 		{ReasonBusy, "too many calls to an upstream are in flight", "nothing: the operation retries automatically"},
 		{ReasonDirectorNilResponse, "Director returned no result", "check Director; the operation retries automatically"},
 		{ReasonDirectorIDMismatch, "Director returned a different runtime", "check Director; the operation retries automatically"},
 		{ReasonNotStarted, "an upgrade did not start in its maintenance window or before its deadline, and has changed nothing", "nothing if it belongs to an orchestration, which starts it again in the next window before the deadline; otherwise retry it"},
 		{ReasonReconcilerGaveUp, "the Reconciler has given up installing or removing Kyma", "run `ebctl operation explain` to see the failed components, correct them, then retry the operation"},
-		{ReasonConfiguration, "a configuration made by operators cannot be used", "correct what the description names; if the operation has failed, retry it"},
+		{ReasonConfiguration, "something that operators configured is invalid, such as a malformed ConfigMap", "correct what the description names; if the operation has failed, retry it"},
 	}
 }

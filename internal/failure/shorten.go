@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// maxDetail is the maximum length of Error.Detail, in characters. Gardener errors about several resources can be this long.
+// maxDetail is the maximum length of Error.Detail, in characters. It leaves room for Gardener errors about several resources.
 const maxDetail = 1000
 
 // Shorten returns the text unchanged if it has at most limit characters. Otherwise it returns the start and the end of the text
@@ -25,8 +25,8 @@ func Shorten(text string, limit int) string {
 
 // Printable returns an untrusted text as one printable line of at most limit characters. It omits the middle of a longer text.
 func Printable(text string, limit int) string {
-	// The middle of a long text is dropped first, because the code below processes each character. The cut is generous: a
-	// character has at most four bytes, and runs of white space shrink to one character.
+	// Drop the middle of a long text first, because the code below processes each character. Keep more than limit bytes, because
+	// a character can have four bytes, and because each run of white space shrinks to one character.
 	if half := 8 * limit; len(text) > 2*half {
 		text = text[:half] + " … " + text[len(text)-half:]
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// errorsIn returns the number of missing, additional and wrong letters in given, compared with word. It returns 1 if two letters
-// are swapped and nothing else differs.
+// errorsIn returns how many letters of given are missing, superfluous or wrong, compared with word. Two swapped letters count as
+// one error if nothing else differs.
 func errorsIn(given, word string) int {
 	const exchanged = 2
 
@@ -21,12 +21,13 @@ func errorsIn(given, word string) int {
 	return distance
 }
 
-// letters returns the letters of the word in alphabetical order.
+// letters returns the letters of the word, sorted. Two words have the same result if they differ only in the order of their
+// letters.
 func letters(word string) string { return string(slices.Sorted(slices.Values([]rune(word)))) }
 
 // Suggestion returns "; did you mean …?" with the known word that is most similar to the given word. Callers append the result to
-// an error text. Suggestion returns an empty string if no known word is similar. A word of up to four characters is similar if it
-// has at most one typo; a longer word, if it has at most two. Case is ignored.
+// an error text. Suggestion returns an empty string if no known word is similar. A given word of up to four characters is similar
+// to a known word if it has at most one typo, and a longer one if it has at most two. Case is ignored.
 func Suggestion(given string, known []string) string {
 	const shortWord, most, longest = 4, 2, 100
 

@@ -33,12 +33,12 @@ func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	response.Write(w)
 }
 
-// Methods maps the HTTP methods of one path to their handlers. HEAD uses the handler of GET. For other methods, the response is
-// 405 with the Allow header.
+// Methods maps the HTTP methods of one path to their handlers. HEAD requests use the GET handler. For other methods, the
+// response is 405 with the Allow header.
 type Methods map[string]http.Handler
 
-// ServeHTTP implements http.Handler. Unlike http.ServeMux, it responds to a method that is not in the map with the JSON body of
-// all error responses.
+// ServeHTTP implements http.Handler. If the method is not in the map, the response has the usual JSON error body, unlike that of
+// http.ServeMux.
 func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {

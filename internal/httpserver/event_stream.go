@@ -20,7 +20,7 @@ type EventStream struct {
 func StartEventStream(w http.ResponseWriter) (*EventStream, error) {
 	stream := &EventStream{w, http.NewResponseController(w)}
 
-	// Otherwise, the server's read timeout would end the connection.
+	// Without this call, the read timeout of the server would end the connection.
 	if err := stream.controller.SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("removing the read deadline of the connection: %w", err)
 	}
@@ -37,7 +37,7 @@ func StartEventStream(w http.ResponseWriter) (*EventStream, error) {
 // Write sends the text immediately. It fails if the client does not read the text within streamWriteTimeout.
 func (s *EventStream) Write(text []byte) error {
 	if err := s.controller.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil {
-		return fmt.Errorf("setting the deadline of a write: %w", err)
+		return fmt.Errorf("setting the write deadline: %w", err)
 	}
 
 	if _, err := s.w.Write(text); err != nil {

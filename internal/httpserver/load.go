@@ -16,11 +16,11 @@ type Load struct {
 }
 
 const (
-	// requestsPerProcessor is the number of requests that keep a processor busy: while one request waits for the database, the
-	// processor works on the other.
+	// requestsPerProcessor is the number of requests that keep a processor busy: while one of them waits for the database, the
+	// processor works on the other one.
 	requestsPerProcessor = 2
-	// crowdedFor is how long a service stays busy after a request had to wait. Short requests, such as polls, overlap only for
-	// fractions of a millisecond, so that a single count usually finds few of them even at full load.
+	// crowdedFor is how long Busy returns true after a request had to wait. Short requests, such as polls, overlap only for
+	// fractions of a millisecond, so a count at a single moment usually finds few of them, even at full load.
 	crowdedFor = 100 * time.Millisecond
 )
 
@@ -34,15 +34,15 @@ func (l *Load) Count(next http.Handler) http.Handler {
 	})
 }
 
-// add counts a request, and records the time if there are more requests than the processors can work on.
+// add counts a request. If there are now more requests than the processors can work on, it records the time.
 func (l *Load) add() {
 	if l.requests.Add(1) > int64(requestsPerProcessor*runtime.GOMAXPROCS(0)) {
 		l.crowded.Store(time.Now().UnixNano())
 	}
 }
 
-// Exclude calls wait on behalf of a counted request, which does not count while it waits. Handlers that wait for background work must use
-// it, because they would otherwise slow down the work that they wait for.
+// Exclude calls wait, and does not count the request of the calling handler until wait returns. Handlers that wait for
+// background work must use Exclude. Otherwise, their own requests would slow down the work that they wait for.
 func (l *Load) Exclude(wait func() error) error {
 	l.requests.Add(-1)
 	defer l.requests.Add(1)
@@ -50,8 +50,8 @@ func (l *Load) Exclude(wait func() error) error {
 	return wait()
 }
 
-// Busy reports whether, at some time in the last 100 ms, there were more requests than the processors can work on, so that some
-// of them had to wait.
+// Busy reports whether, at some time in the last 100 ms, there were more requests than the processors can work on, which means
+// that some requests had to wait.
 func (l *Load) Busy() bool {
 	since := time.Now().UnixNano() - l.crowded.Load()
 

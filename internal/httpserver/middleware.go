@@ -65,7 +65,8 @@ func LimitBody(bytes int64) Middleware {
 }
 
 // Deadline returns a middleware that limits the duration of a request. It also detaches the context of the request from the
-// connection, so a client that disconnects cannot interrupt a change between two writes. Connection returns the context of the connection.
+// connection, so that a client that disconnects cannot stop a handler between two writes. Connection returns the context of the
+// connection.
 func Deadline(limit time.Duration) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

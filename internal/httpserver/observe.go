@@ -59,13 +59,15 @@ func Observe(log logrus.FieldLogger, metrics *Metrics, clock clock.PassiveClock)
 	}
 }
 
-// notes collects the values that the handlers of a request pass to Note and its variants. It has no lock; see Note.
+// notes collects the values that the handlers of a request pass to Note and its variants. It needs no lock, because only the
+// goroutine that serves the request may call them.
 type notes struct {
 	// fields are the fields of the log line.
 	fields logrus.Fields
 	// cause is the cause of a refusal or panic, or nil.
 	cause error
-	// route and plan are labels of the metrics. result is the value of the status label; 0 stands for the status of the response.
+	// route and plan are labels of the metrics. result is the value of the status label; if it is 0, the label is the status of
+	// the response.
 	route, plan string
 	result      int
 	// poll marks a request that its client repeats until something has changed.
@@ -98,8 +100,8 @@ func NotePlan(ctx context.Context, plan string) {
 	}
 }
 
-// NoteResult sets the status of the request in the metrics. Without it, GraphQL errors would not count as errors, because their responses
-// have status 200.
+// NoteResult sets the status of the request in the metrics. GraphQL handlers must call it for errors, because the responses have
+// status 200 and would otherwise count as successful.
 func NoteResult(ctx context.Context, status int) {
 	if line := notesOf(ctx); line != nil {
 		line.result = status
@@ -146,7 +148,8 @@ func (n *notes) write(log logrus.FieldLogger, status int) {
 	}
 }
 
-// Metrics counts the requests of a service and measures their duration. It is safe for concurrent use. A nil *Metrics counts nothing.
+// Metrics counts the requests of a service and measures their duration. It is safe for concurrent use. A nil *Metrics is valid
+// and does not count anything.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec

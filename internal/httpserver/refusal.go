@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxText is the maximum length of a description in characters. Platforms cut longer descriptions.
+	// maxText is the maximum length of a description in characters. Platforms truncate longer descriptions.
 	maxText = 255
 	// unavailableWait is the Retry-After value in responses to requests that failed for a temporary reason.
 	unavailableWait = 5 * time.Second
@@ -29,7 +29,8 @@ type Refusal struct {
 	Code string
 	// Description explains the error to people. The response contains at most 255 characters of it; see Shorten.
 	Description string
-	// RetryAfter is the time after which the same request may succeed. If it is not positive, the response has no Retry-After.
+	// RetryAfter is the time after which the same request may succeed. If it is not positive, the response has no Retry-After
+	// header.
 	RetryAfter time.Duration
 	// InstanceUsable and UpdateRepeatable are OSB fields of rejected updates: whether the instance still works, and whether the
 	// same update may succeed later. Nil omits the field.
@@ -79,7 +80,8 @@ func (r *Refusal) response() Response {
 //   - an unavailable database, or a deadline that has passed: 503
 //   - any other error: 500
 //
-// The client gets the text of such a failure.Error, or a fixed text. The cause is only logged.
+// The description is the text of the failure.Error in the second case, and a fixed text in the other cases. The cause is only
+// logged.
 func RefusalOf(err error) *Refusal {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return refusal

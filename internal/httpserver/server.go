@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// readHeaderTimeout limits the time in which a client must send the header of a request, and readTimeout the time for the whole
-	// request.
+	// readHeaderTimeout is the time within which a client must send the header of a request. readTimeout is the time for the
+	// whole request.
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second
 	// writeTimeout limits the time from the header of a request to the end of its response. The longest requests, which use the
@@ -29,7 +29,7 @@ const (
 	writeTimeout = time.Minute
 	// idleTimeout is the time after which an idle connection is closed.
 	idleTimeout = 2 * time.Minute
-	// shutdownTimeout limits the time in which a stopping server completes requests in progress.
+	// shutdownTimeout is the time within which a stopping server must complete the requests in progress.
 	shutdownTimeout = 10 * time.Second
 	// unusedTimeout is how long a stopping server waits for the first request on a new connection.
 	unusedTimeout = 500 * time.Millisecond
@@ -102,9 +102,9 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Run serves requests until the context ends and the delay has passed, then completes the requests in progress. The contexts of
-// requests end five seconds after the shutdown starts, and not together with the context of Run. Run returns an error if requests
-// are still in progress after shutdownTimeout. A server can run only once.
+// Run serves requests until the context ends and the delay has passed, and then completes the requests in progress. The end of
+// the context does not cancel these requests: their contexts end five seconds after the shutdown starts. Run returns an error if
+// requests are still in progress after shutdownTimeout. A server can run only once.
 func (s *Server) Run(ctx context.Context) error {
 	requests, end := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), drainingKey{}, ctx.Done()))
 	defer end()
@@ -158,8 +158,8 @@ func (s *Server) shutdown(ctx context.Context, end context.CancelFunc) error {
 type drainingKey struct{}
 
 // Draining returns a channel that is closed when the server of the request starts to stop. Long polls should then respond, so
-// their clients can continue with another replica. In a context without a server, Draining returns a nil channel, which blocks
-// forever.
+// their clients can continue with another replica. If the context does not belong to a request of a Server, Draining returns a
+// nil channel, which blocks forever.
 func Draining(ctx context.Context) <-chan struct{} {
 	draining, _ := ctx.Value(drainingKey{}).(<-chan struct{})
 

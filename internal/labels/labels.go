@@ -33,7 +33,7 @@ func Check(name, value string) error {
 	return nil
 }
 
-// Condition selects instances that have the label, with any value or with the given one.
+// Condition selects instances that have the label Name, either with any value or only with the given one.
 type Condition struct {
 	Name string
 	// Value is compared only if Exact is true.
@@ -48,8 +48,8 @@ func (c Condition) Matches(labels map[string]string) bool {
 	return found && (!c.Exact || value == c.Value)
 }
 
-// Parse parses a selector such as ring=canary,team: conditions that are separated by commas and must all hold. The error is of kind
-// invalid. An empty text has no conditions.
+// Parse parses a selector such as ring=canary,team: conditions that are separated by commas and must all hold. The error is of
+// kind invalid. For an empty text, Parse returns no conditions.
 func Parse(text string) ([]Condition, error) {
 	if text == "" {
 		return nil, nil

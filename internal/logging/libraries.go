@@ -16,7 +16,7 @@ import (
 const Library = "library"
 
 // CaptureLibraries makes the libraries of the process write to log: client-go and its watches (klog), controller-runtime,
-// OpenTelemetry, and everything that uses the standard logger, such as net/http and log/slog. Otherwise, they would write to
+// OpenTelemetry, and everything that uses the standard logger, such as net/http and log/slog. By default, they would write to
 // standard error in their own formats. Because it changes global variables of these libraries, only main may call it, before
 // anything else.
 func CaptureLibraries(log logrus.FieldLogger) {
@@ -43,8 +43,8 @@ func (s standard) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Logr returns a logger for Kubernetes libraries that writes to log. Keys become fields, and the name becomes the Library field.
-// Lines with verbosity 1 have level debug. Lines with a higher verbosity are dropped.
+// Logr returns a logger for Kubernetes libraries that writes to log. The keys of a line become fields, and the name of the logger
+// becomes the Library field. Lines with verbosity 1 have level debug. Lines with a higher verbosity are dropped.
 func Logr(log logrus.FieldLogger) logr.Logger { return logr.New(sink{log: log}) }
 
 // sink implements logr.LogSink.
@@ -72,8 +72,8 @@ func (s sink) Info(level int, text string, pairs ...any) {
 	}
 }
 
-// Error implements logr.LogSink. The level is warning, because the libraries retry after most problems. If something finally fails, the
-// service itself logs an error.
+// Error implements logr.LogSink. The level is warning, because the libraries retry after most problems. If an operation finally
+// fails, the service itself logs an error.
 func (s sink) Error(err error, text string, pairs ...any) {
 	s.fields(pairs).WithError(err).Warn(text)
 }
@@ -96,8 +96,8 @@ func (s sink) WithName(name string) logr.LogSink {
 	return s
 }
 
-// fields returns the logger with the pairs as fields. Keys that our own lines always have, or that logrus sets, get the
-// "library." prefix.
+// fields returns the logger with the key-value pairs as fields. A key that our own lines always have, or that logrus sets, gets
+// the "library." prefix.
 func (s sink) fields(pairs []any) *logrus.Entry {
 	const pair = 2
 
@@ -119,7 +119,8 @@ func (s sink) fields(pairs []any) *logrus.Entry {
 	return s.log.WithFields(fields)
 }
 
-// named is implemented by Kubernetes objects. Only their names are logged, because an object can be a Secret.
+// named is implemented by Kubernetes objects. Only the namespace and the name of an object are logged, because the object can be
+// a Secret.
 type named interface {
 	GetNamespace() string
 	GetName() string

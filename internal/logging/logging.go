@@ -10,10 +10,10 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// The fields of log lines. Kind is the kind of an operation or the action of a request. Attempt is the number of the attempt of a
-// step, starting with 1. NextRun is the time at which the engine runs the operation again. Duration is a Go duration such as
-// 1.5s. SuccessorID is the ID of the operation that retries a failed or canceled operation. Operators filter by these names, so
-// renaming a field affects them.
+// The fields of log lines. Kind is the kind of an operation or the action of a request. Attempt is the number of the attempt at a
+// step, starting at 1. NextRun is the time at which the engine runs the operation again. Duration is a Go duration such as 1.5s.
+// SuccessorID is the ID of the operation that retries a failed or canceled operation. Operators filter log lines by these names,
+// so renaming a field breaks their filters.
 const (
 	Service     = "service"
 	OperationID = "operationID"
@@ -74,7 +74,7 @@ func (c Config) formatter() (logrus.Formatter, error) {
 }
 
 // New returns a logger that writes one line per entry, with the name of the service in the Service field. It drops lines below
-// the configured level. An unknown level or format is an error that names the variable without its prefix.
+// the configured level. If the level or the format is unknown, the error names the environment variable, without its prefix.
 func New(service string, config Config, output io.Writer) (logrus.FieldLogger, error) {
 	level, err := logrus.ParseLevel(config.Level)
 	if err != nil {

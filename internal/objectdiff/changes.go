@@ -39,8 +39,8 @@ func Changes(present, wanted any, opaque func(path string) bool) ([]Change, erro
 	return compare(present, wanted, comparison{opaque: opaque})
 }
 
-// Missing returns the sorted paths of the fields of the wanted object that the present one lacks or has with another value. For a nested
-// object that is missing as a whole, it returns one path. Both objects must be convertible to JSON.
+// Missing returns the sorted paths of the fields of the wanted object that the present one lacks or has with another value. A
+// nested object that is missing completely yields only one path. Both objects must be convertible to JSON.
 func Missing(present, wanted any) ([]string, error) {
 	changes, err := compare(present, wanted, comparison{opaque: func(string) bool { return false }, brief: true})
 
@@ -85,12 +85,13 @@ func tree(value any) (any, error) {
 // comparison collects the changes between two trees.
 type comparison struct {
 	opaque func(path string) bool
-	// brief adds one change for an object that is missing as a whole, instead of one for each of its fields.
+	// brief means that a missing nested object yields one change, instead of one for each of its fields.
 	brief bool
 	found []Change
 }
 
-// compare adds the changes below a path. whole reports whether the wanted value replaces the present one as a whole.
+// compare adds the changes to the value at path and to all values nested in it. whole means that wanted replaces had completely,
+// so values that only had contains are removed.
 func (c *comparison) compare(path string, had, wanted any, whole bool) {
 	whole = whole || c.opaque(path)
 
@@ -123,7 +124,7 @@ func (c *comparison) compare(path string, had, wanted any, whole bool) {
 	}
 }
 
-// fields compares the members of two objects, or the items of two lists by their keys.
+// fields compares the fields of two objects, or the items of two lists, by their keys. pathOf returns the path for a key.
 func (c *comparison) fields(wanted, had map[string]any, whole bool, pathOf func(name string) string) {
 	for name, value := range wanted {
 		c.compare(pathOf(name), had[name], value, whole)
@@ -140,7 +141,8 @@ func (c *comparison) fields(wanted, had map[string]any, whole bool, pathOf func(
 	}
 }
 
-// join returns the path of a field. Names that contain a dot or a slash, such as the names of annotations, are in brackets.
+// join returns the path of the named field of the object at path. A name that contains a dot or a slash, such as an annotation
+// name, is put in brackets.
 func join(path, name string) string {
 	if strings.ContainsAny(name, "./") {
 		return path + "[" + name + "]"

@@ -1,2 +1,2 @@
-// Package objectdiff compares objects by their fields: it lists the fields that a write would change, one line for each.
+// Package objectdiff compares two objects field by field and lists the fields that a write would change.
 package objectdiff

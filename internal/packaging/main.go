@@ -25,7 +25,8 @@ const (
 	plainVariable  = "plain"
 )
 
-// copies lists the files and folders of resources/ that are copied into the chart, because Helm reads only the files of a chart.
+// copies lists the files and folders in resources/ that are copied into the chart, because Helm cannot read files outside the
+// chart's folder.
 func copies() []string { return []string{"alerts.yaml", "crds", "dashboards", "rbac"} }
 
 func main() {
@@ -35,7 +36,7 @@ func main() {
 	}
 }
 
-// run writes all generated files to the folder resources/, and removes files that are no longer generated.
+// run writes all generated files below the resources folder, and removes files that are no longer generated.
 func run(resources string) error {
 	root, err := os.OpenRoot(resources)
 	if err != nil {
@@ -67,7 +68,7 @@ func run(resources string) error {
 	return nil
 }
 
-// generated returns the contents of the generated files by their paths in resources/.
+// generated returns the contents of the generated files, keyed by their paths below the resources folder.
 func generated(resources fs.FS) (map[string][]byte, error) {
 	files := map[string][]byte{}
 
@@ -103,7 +104,7 @@ func generated(resources fs.FS) (map[string][]byte, error) {
 	return files, err
 }
 
-// addCopies adds copies of a file, or of all files in a folder.
+// addCopies copies a file, or all files in a folder, into the chart: it adds them to files, below copiesFolder.
 func addCopies(files map[string][]byte, resources fs.FS, name string) error {
 	err := fs.WalkDir(resources, name, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -121,7 +122,7 @@ func addCopies(files map[string][]byte, resources fs.FS, name string) error {
 	return nil
 }
 
-// configurations returns the environment variables of the services by program name.
+// configurations returns the environment variables of each service, keyed by program name.
 func configurations() map[string][]program.Variable {
 	return map[string][]program.Variable{
 		"broker":      program.Variables(program.Prefix, brokerservice.DefaultConfig()),

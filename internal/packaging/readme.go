@@ -16,16 +16,17 @@ import (
 //go:embed readme.md.tmpl
 var readmeTemplate string
 
-// value is a value of the chart that the README describes.
+// value is a chart value that the README describes.
 type value struct {
 	// path consists of the keys from the root, separated by dots.
 	path    string
 	meaning string
-	// node contains the default.
+	// node is the YAML node of the default.
 	node *yaml.Node
 }
 
-// servicePrefixes returns the top-level keys of the services in values.yaml. Below these, the same keys have the same meaning.
+// servicePrefixes returns the top-level keys of the services in values.yaml. A key that is set for several services has the same
+// meaning for each of them.
 func servicePrefixes() []string { return []string{"broker", "provisioner", "bundler"} }
 
 // chartReadme returns the README of the chart. Its tables contain the comments and defaults from values.yaml.
@@ -58,8 +59,8 @@ func chartReadme(resources fs.FS) ([]byte, error) {
 	return page.Bytes(), nil
 }
 
-// documented returns the values with comments, in the order of the file. It is an error if neither a leaf nor any of its parents
-// has a comment, unless the value is documented for the broker and applies to all services.
+// documented returns the values that have a comment, in the order of the file. It fails if neither a leaf nor any of its parents
+// has a comment. For the values of the other services, it returns the broker's comments.
 func documented(root *yaml.Node) ([]value, error) {
 	var (
 		found   []value
@@ -96,8 +97,8 @@ func documented(root *yaml.Node) ([]value, error) {
 	return found, visit("", root)
 }
 
-// uncommented returns the text of a comment. It omits the first comment of the file, which ends with an empty line and does not describe
-// a value.
+// uncommented returns the text of a comment without the number signs and line breaks. It omits the file's first comment, which
+// ends with an empty line and does not describe a value.
 func uncommented(comment string) string {
 	if _, after, found := strings.Cut(comment, "\n\n"); found {
 		comment = after
@@ -111,7 +112,7 @@ func uncommented(comment string) string {
 	return strings.Join(words, " ")
 }
 
-// splitService splits a path into the service and the path below it. The service is empty for values that belong to no service.
+// splitService splits a path into the service and the path below it. If the value does not belong to a service, service is empty.
 func splitService(path string) (service, rest string) {
 	service, rest, _ = strings.Cut(path, ".")
 	if !slices.Contains(servicePrefixes(), service) || rest == "" {
@@ -121,7 +122,7 @@ func splitService(path string) (service, rest string) {
 	return service, rest
 }
 
-// serviceTable returns a table of the values that belong to a service, with a column for the defaults of each service.
+// serviceTable returns a Markdown table of the values that belong to a service, with one column per service for its defaults.
 func serviceTable(values []value) string {
 	var (
 		paths    []string
@@ -159,7 +160,7 @@ func serviceTable(values []value) string {
 	return table.String()
 }
 
-// otherTable returns a table of the values that belong to no service.
+// otherTable returns a Markdown table of the values that do not belong to a service.
 func otherTable(values []value) string {
 	var table strings.Builder
 	table.WriteString("| value | default | meaning |\n| --- | --- | --- |\n")

@@ -17,13 +17,13 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// namespace is the namespace in which releases are rendered.
+// namespace is the release namespace with which charts are rendered.
 const namespace = "environments"
 
 // yamlBuffer is the number of bytes that the decoder examines to distinguish JSON from YAML.
 const yamlBuffer = 4096
 
-// chartFiles returns the files of the chart by their paths in its folder.
+// chartFiles returns the chart's files, keyed by their paths in the chart folder.
 func chartFiles(resources fs.FS) (map[string][]byte, error) {
 	files := map[string][]byte{}
 
@@ -43,7 +43,8 @@ func chartFiles(resources fs.FS) (map[string][]byte, error) {
 	return files, nil
 }
 
-// renderChart renders a chart with values in YAML, with the same checks as `helm install`. Accessing a missing value is an error.
+// renderChart renders a chart with the given YAML values, and checks the values as `helm install` does. It fails if a template
+// accesses a missing value.
 func renderChart(contents map[string][]byte, release, values string) ([]*unstructured.Unstructured, error) {
 	files := make([]*loader.BufferedFile, 0, len(contents))
 	for _, name := range slices.Sorted(maps.Keys(contents)) {
@@ -89,7 +90,7 @@ func renderChart(contents map[string][]byte, release, values string) ([]*unstruc
 	return objects, nil
 }
 
-// parse returns the objects of a YAML stream.
+// parse returns the Kubernetes objects in a YAML stream.
 func parse(content []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// unknownVersion is the version that Go records for a module that was built without version control.
+	// unknownVersion stands for a missing version. Go itself records it for a module that was built without version control.
 	unknownVersion = "(devel)"
 	unknownCommit  = "unknown"
 )
@@ -37,7 +37,7 @@ func ReadBuild() Build {
 	return of(build)
 }
 
-// of extracts the description from the build information that the toolchain recorded.
+// of converts the build information that the Go toolchain recorded.
 func of(build *debug.BuildInfo) Build {
 	info := Build{Version: unknownVersion, Commit: unknownCommit, Go: runtime.Version()}
 	if build.Main.Version != "" {

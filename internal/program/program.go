@@ -12,10 +12,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 )
 
-// exitUsage is the exit code for invalid arguments, which follows the shell convention.
+// exitUsage is the conventional exit code for invalid arguments.
 const exitUsage = 2
 
-// Program is a command with the configuration type Config. All fields except Flags are required.
+// Program is a command-line program with the configuration type Config. All fields except Flags and Commands are required.
 type Program[Config any] struct {
 	// Name is the name of the binary.
 	Name string
@@ -23,14 +23,14 @@ type Program[Config any] struct {
 	About string
 	// Prefix is the prefix of the environment variables.
 	Prefix string
-	// Defaults is the configuration without any variables set.
+	// Defaults is the configuration that applies if no variables are set.
 	Defaults Config
-	// Flags registers flags in addition to --help and --version. Nil registers none.
+	// Flags registers flags in addition to --help and --version. It may be nil.
 	Flags func(flags *flag.FlagSet)
 	// Run runs the program. SIGINT or SIGTERM ends the context.
 	Run func(ctx context.Context, settings Config) error
-	// If the first argument is the name of one of the Commands, that command runs instead of Run. Commands use the same environment
-	// variables.
+	// Commands are alternatives to Run: if the first argument is the name of a command, that command runs instead. Commands use
+	// the same environment variables.
 	Commands []Command[Config]
 }
 
@@ -45,7 +45,8 @@ type Command[Config any] struct {
 	Run func(ctx context.Context, settings Config, output io.Writer) error
 }
 
-// program returns the command as a program that writes its result to output.
+// program converts the command to a Program with the prefix and the defaults of the given one. The command writes its result to
+// output.
 func (c Command[Config]) program(of Program[Config], output io.Writer) Program[Config] {
 	return Program[Config]{
 		Name: of.Name + " " + c.Name, About: "a command that " + c.About, Prefix: of.Prefix, Defaults: of.Defaults, Flags: c.Flags,

@@ -13,10 +13,11 @@ import (
 type Variable struct {
 	// Name is the full name with all prefixes, such as APP_DATABASE_HOST.
 	Name string
-	// Default is the default in the notation of ReadSettings. It is empty for secrets, even if the default is well known.
+	// Default is the default value in the notation that ReadSettings parses. It is empty for secrets, even if the default is
+	// well known.
 	Default string
 	Help    string
-	// Secret reports whether the type of the variable hides its value.
+	// Secret reports whether the variable's type hides the value, as secret.String does.
 	Secret bool
 }
 

@@ -11,7 +11,7 @@ import (
 type Setting struct {
 	// Name is the full name of the variable, such as APP_DATABASE_HOST.
 	Name string
-	// Value is the value in the notation of ReadSettings. It is empty for secrets.
+	// Value is the value in the notation that ReadSettings parses. It is empty for secrets.
 	Value string
 	// Changed reports whether the value differs from the default.
 	Changed bool

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// selected selects the series of the jobs that the dashboard shows.
+// selected is the label selector for the jobs that the user selects on the dashboard.
 const selected = `{job=~"$job"}`
 
 // unitNumber is Grafana's unit for plain numbers.
@@ -140,10 +140,10 @@ func overviewRows() []row {
 		}},
 		{"Queue, workers and leases", []graph{
 			{title: "Running operations", help: "Busy workers.", unit: unitNumber, queries: [][2]string{{"sum by (job, instance) (" + engine + "operations_running" + selected + ")", "{{job}} {{instance}}"}}},
-			{title: "Leases", help: "held: a replica runs the operation. expired: the replica has stopped, and another one takes the operation over.", unit: unitNumber, queries: [][2]string{{"max by (job, kind, state) (" + engine + "leases" + selected + ")", "{{job}} {{kind}} {{state}}"}}},
+			{title: "Leases", help: "held: a replica runs the operation. expired: the replica has stopped, and another replica will take over the operation.", unit: unitNumber, queries: [][2]string{{"max by (job, kind, state) (" + engine + "leases" + selected + ")", "{{job}} {{kind}} {{state}}"}}},
 			{title: "Delay until a worker takes a due operation, 95th percentile", unit: "s", queries: [][2]string{{quantileOf("0.95", engine+"pickup_delay_seconds", []string{"job", "kind"}), "{{job}} {{kind}}"}}},
 			{title: "Lost leases", unit: "ops", queries: [][2]string{{"sum by (job) (rate(" + engine + "leases_lost_total" + selected + "[$__rate_interval]))", "{{job}}"}}},
-			{title: "Failed claims", help: "The database does not respond.", unit: "ops", queries: [][2]string{{"sum by (job) (rate(" + engine + "claims_failed_total" + selected + "[$__rate_interval]))", "{{job}}"}}},
+			{title: "Failed claims", help: "Failed attempts to find or claim due operations, because the database does not respond.", unit: "ops", queries: [][2]string{{"sum by (job) (rate(" + engine + "claims_failed_total" + selected + "[$__rate_interval]))", "{{job}}"}}},
 		}},
 		{"Steps", []graph{
 			{title: "Slowest steps, 95th percentile", help: "Duration of attempts.", unit: "s", queries: [][2]string{{"topk(10, " + quantileOf("0.95", engine+"step_duration_seconds", []string{"job", "kind", "step"}) + ")", "{{job}} {{kind}} {{step}}"}}},
@@ -160,7 +160,8 @@ func overviewRows() []row {
 	}
 }
 
-// budgetRows returns rows with the shares of bad events that the rules in alerts.yaml record, and with the resulting burn rates.
+// budgetRows returns the rows for the error budgets: the share of bad events, which the rules in alerts.yaml record, and the
+// resulting burn rate.
 func budgetRows() []row {
 	var rows []row
 
@@ -179,7 +180,7 @@ func budgetRows() []row {
 		}
 
 		rows = append(rows, row{budget.title, []graph{shares, {
-			title: "Burn rate", help: "1 uses up the budget of 30 days in 30 days. Alerts: 14.4 in 1 hour, 6 in 6 hours, 3 in 1 day, 1 in 3 days.", unit: unitNumber,
+			title: "Burn rate", help: "A burn rate of 1 uses up the error budget for 30 days in 30 days. Alerts: 14.4 over 1 hour, 6 over 6 hours, 3 over 1 day, 1 over 3 days.", unit: unitNumber,
 			queries: [][2]string{
 				{share("1h") + " / " + budget.limit, "{{job}} 1h"},
 				{share("6h") + " / " + budget.limit, "{{job}} 6h"},
@@ -192,7 +193,7 @@ func budgetRows() []row {
 	return rows
 }
 
-// processRow returns the row with the resources of the processes.
+// processRow returns the row with the resource usage of the service processes.
 func processRow() row {
 	return row{"Processes", []graph{
 		{title: "CPU", unit: unitNumber, queries: [][2]string{{"sum by (job, instance) (rate(process_cpu_seconds_total" + selected + "[$__rate_interval]))", "{{job}} {{instance}}"}}},

@@ -76,7 +76,7 @@ func poolAccount(namespace, provider, name string) *unstructured.Unstructured {
 	}}
 }
 
-// preparePool creates the accounts that are missing in the garden, and the rules file if it does not exist. It does not change
+// preparePool creates the accounts that are missing from the garden, and the rules file if it does not exist. It does not change
 // existing accounts, because the broker may have labeled them.
 func (c Config) preparePool(ctx context.Context, garden client.Client) error {
 	namespace := "garden-" + fakegarden.DefaultProject

@@ -32,7 +32,7 @@ const (
 )
 
 // serve runs the bundle provisioner until it exits or the context ends. It returns an error in both cases. It starts the process
-// on a locked thread, because Linux stops the process when the thread that started it ends.
+// on a locked OS thread, because Linux stops the process when the thread that started it ends.
 func (b *bundler) serve(ctx context.Context) error {
 	status, err := chosenPort(ctx, b.config.BundlesStatusAddress)
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *bundler) serve(ctx context.Context) error {
 		command.Env = append(os.Environ(), b.variables(status)...)
 		command.Stdout, command.Stderr = b.log, b.log
 		command.SysProcAttr = attributes()
-		// The command may first build the program, so the signal must also reach the build.
+		// Signal the whole process group, because the command may still be building the program.
 		command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 		command.WaitDelay = bundlerStop
 		ended <- command.Run()

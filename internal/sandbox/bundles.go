@@ -30,15 +30,16 @@ import (
 const (
 	// bundlesKubeconfig is the name of the kubeconfig file for the Bundle API server. It contains a token for bundlesAccount.
 	bundlesKubeconfig = "bundles.kubeconfig"
-	// bundlesFolder contains the content of Bundles. hubFolder contains the objects of the simulated API server.
+	// Subfolders of the sandbox's folder: bundlesFolder contains the fetched content of Bundles, and hubFolder contains the objects
+	// of the simulated API server.
 	bundlesFolder, hubFolder = "bundles", "bundles-hub"
-	// bundlesNamespace is the namespace of the bundle provisioner.
+	// bundlesNamespace is the bundle provisioner's namespace on the Bundle API server.
 	bundlesNamespace = "bundle-system"
-	// bundlesAccount is the ServiceAccount of the bundle provisioner and of its users. It has all permissions.
+	// bundlesAccount is the ServiceAccount that the bundle provisioner and its users share. It has the cluster-admin role.
 	bundlesAccount = "sandbox"
 	// bundlesToken is how long a token for bundlesAccount is valid. Each start of the sandbox issues a new token.
 	bundlesToken = 365 * 24 * time.Hour
-	// prepareTimeout is the time limit for prepare.
+	// prepareTimeout limits bundler.prepare, which calls the Bundle API server.
 	prepareTimeout = 30 * time.Second
 )
 
@@ -47,7 +48,8 @@ const (
 type bundler struct {
 	config  Config
 	command string
-	// begin is closed when the other services are ready. The bundle provisioner starts only then, so that it does not delay them.
+	// begin is closed when the other services are ready. The bundle provisioner starts only then, so that it does not delay their
+	// start.
 	begin chan struct{}
 	// cluster is the administrator's connection to the Bundle API server. If it is nil, run starts a simulated API server.
 	cluster *rest.Config
@@ -60,8 +62,8 @@ type bundler struct {
 	status chan string
 }
 
-// startBundler returns a bundler and the lifecycle parts that run it. It returns nil if bundles are turned off or command is
-// empty. It does not start anything yet.
+// startBundler returns a bundler and the lifecycle parts that run it. The bundler is nil if bundles are turned off or command is
+// empty. Nothing starts until the parts run.
 func startBundler(config Config, command string, garden openGarden, logFile io.Writer, log logrus.FieldLogger,
 ) (*bundler, []lifecycle.Part, error) {
 	if !config.Bundles || command == "" {
@@ -77,7 +79,7 @@ func startBundler(config Config, command string, garden openGarden, logFile io.W
 		return made, []lifecycle.Part{part}, nil
 	}
 
-	// The kubeconfig that the garden prints gives access only to Gardener's objects.
+	// The kubeconfig that the garden prints gives access only to Gardener's objects, so use the administrator's kubeconfig.
 	cluster, err := clientcmd.BuildConfigFromFlags("", filepath.Join(filepath.Dir(garden.kubeconfig), "admin.kubeconfig"))
 	if err == nil {
 		err = rest.LoadTLSFiles(cluster)
@@ -113,7 +115,8 @@ func (b *bundler) run(ctx context.Context) (err error) {
 	return err
 }
 
-// runWithHub runs the bundle provisioner with a simulated API server. The API server stops after the bundle provisioner.
+// runWithHub runs the bundle provisioner with a simulated API server. It stops the API server only after the bundle provisioner
+// has ended.
 func (b *bundler) runWithHub(ctx context.Context) error {
 	hub, err := fakehub.Open(ctx, filepath.Join(b.config.Dir, hubFolder), b.hubLog)
 	if err != nil {
@@ -190,7 +193,8 @@ func (b *bundler) prepare(ctx context.Context) error {
 	return nil
 }
 
-// createObjects creates the namespace, the ServiceAccount and its role binding, and writes the kubeconfig.
+// createObjects creates the namespace, the ServiceAccount and its role binding unless they exist, and writes the kubeconfig with
+// a new token.
 func (b *bundler) createObjects(ctx context.Context, api client.Client) error {
 	namespace := bundlesNamespace
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: bundlesAccount, Namespace: namespace}}

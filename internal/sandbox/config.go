@@ -41,17 +41,17 @@ type Config struct {
 	ClusterCreation          time.Duration             `env:"CLUSTER_CREATION"           help:"how long the creation of a cluster takes"`
 	BrokerAddress            string                    `env:"BROKER_ADDRESS"             help:"address of the broker"`
 	ProvisionerAddress       string                    `env:"PROVISIONER_ADDRESS"        help:"address of the Provisioner"`
-	StatusAddress            string                    `env:"STATUS_ADDRESS"             help:"host and port for the health and metrics of the broker"`
-	ProvisionerStatusAddress string                    `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port for the health and metrics of the Provisioner"`
+	StatusAddress            string                    `env:"STATUS_ADDRESS"             help:"host and port on which the broker serves its health checks and metrics"`
+	ProvisionerStatusAddress string                    `env:"PROVISIONER_STATUS_ADDRESS" help:"host and port on which the Provisioner serves its health checks and metrics"`
 	BundlesAddress           string                    `env:"BUNDLES_ADDRESS"            help:"address of the bundle provisioner's content server"`
-	BundlesStatusAddress     string                    `env:"BUNDLES_STATUS_ADDRESS"     help:"host and port for the health and metrics of the bundle provisioner"`
+	BundlesStatusAddress     string                    `env:"BUNDLES_STATUS_ADDRESS"     help:"host and port on which the bundle provisioner serves its health checks and metrics"`
 	PortOffset               int                       `env:"PORT_OFFSET"                help:"number to add to the port of every address, for a second sandbox or if other programs use the default ports"`
 	CatalogDir               string                    `env:"CATALOG_DIR"                help:"folder with the catalog files, which are reloaded when they change; if empty, the built-in files are used"`
 	Director                 bool                      `env:"DIRECTOR"                   help:"register runtimes in a simulated Director and run simulated agents"`
 	Bundles                  bool                      `env:"BUNDLES"                    help:"run the bundle provisioner"`
 	Integrations             bool                      `env:"INTEGRATIONS"               help:"connect the broker to simulated upstreams, such as the Event Data Platform"`
 	KymaInstaller            environment.KymaInstaller `env:"KYMA_INSTALLER"             help:"system that installs Kyma on new runtimes: provisioner, reconciler or lifecycle-manager; the last two are simulated"`
-	DashboardURL             string                    `env:"DASHBOARD_URL"              help:"URL of an instance's dashboard, with the placeholder {instance_id}; if empty, the instance's page in the console"`
+	DashboardURL             string                    `env:"DASHBOARD_URL"              help:"URL of an instance's dashboard, with the placeholder {instance_id}; if empty, the URL of the instance's page in the console is used"`
 	TracingEndpoint          string                    `env:"TRACING_ENDPOINT"           help:"URL of the collector that receives the spans of both services as OTLP over HTTP, such as http://127.0.0.1:4318; if empty, tracing is off"`
 
 	Log logging.Config `envPrefix:""`
@@ -157,11 +157,11 @@ func (c Config) broker(keys secret.String, provisionerAddress string) broker.Con
 // kymaVersion is the sample Kyma release that is installed for plans with Kyma.
 const kymaVersion = "1.1.0"
 
-// loopback returns the loopback networks. All of the sandbox's clusters are on them, and webhook receivers may be too.
+// loopback returns the loopback networks. The sandbox's clusters listen there, and webhook receivers may listen there too.
 func loopback() []string { return []string{"127.0.0.0/8", "::1/128"} }
 
 // keys returns the keys that encrypt stored data, and generates them at the first start. It fails if a database exists but the
-// keys are missing, because the encrypted rows could not be read.
+// keys are missing, because the data in the database could not be decrypted.
 func (c Config) keys() (secret.String, error) {
 	path := filepath.Join(c.Dir, "secret-keys")
 

@@ -125,8 +125,8 @@ func (a agents) wanted() map[string]string {
 	return wanted
 }
 
-// repeat runs an agent in the cluster, one session after the other, until the context ends. A failed session is repeated: the
-// cluster may not be ready yet, or may be deleted while its runtime is still registered.
+// repeat runs an agent for the named Shoot's cluster, one session after another, until the context ends. It logs a failed session
+// and then starts another: the cluster may not be ready yet, or may have been deleted while its runtime is still registered.
 func (a agents) repeat(ctx context.Context, shootName string) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := a.session(ctx, shootName); err != nil && ctx.Err() == nil {
@@ -136,8 +136,8 @@ func (a agents) repeat(ctx context.Context, shootName string) {
 }
 
 // session requests a kubeconfig and runs an agent with it for agentSession. It fails if the cluster cannot be reached, for
-// example while the cluster is being created. Each session creates a new agent, which detects a spent token by the credentials
-// that an earlier agent stored in the cluster.
+// example while the cluster is being created. Each session creates a new agent. The new agent knows that a token has already been
+// used if an earlier agent stored credentials for it in the cluster.
 func (a agents) session(ctx context.Context, shootName string) error {
 	ctx, cancel := context.WithTimeout(ctx, agentSession)
 	defer cancel()

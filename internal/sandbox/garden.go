@@ -31,8 +31,8 @@ const (
 	gardenStop = 20 * time.Second
 )
 
-// openGarden is a garden that accepts calls. The lifecycle.Part that is returned with it runs the fake garden's gardenlet, or
-// waits until the local garden exits.
+// openGarden is a garden that accepts calls. The lifecycle.Part returned with it runs the fake garden's gardenlet, or waits until
+// the local garden exits.
 type openGarden struct {
 	client client.WithWatch
 	// config is the connection to the fake garden. kubeconfig is the path of the local garden's kubeconfig. Only one of them is set.
@@ -40,8 +40,8 @@ type openGarden struct {
 	kubeconfig string
 }
 
-// memoryGarden opens the fake garden in config.Dir/garden. Services can use the returned client immediately. The gardenlet starts
-// with the returned part; until then, new Shoots wait.
+// memoryGarden opens the fake garden in config.Dir/garden. Services can use the returned client immediately. The returned part
+// runs the gardenlet. Until the part runs, new Shoots are not processed.
 func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (openGarden, lifecycle.Part, error) {
 	memory, err := fakegarden.Open(ctx, fakegarden.Options{
 		Dir: filepath.Join(config.Dir, "garden"), ClusterCreation: config.ClusterCreation, Log: log.WithField("service", "garden"),
@@ -53,9 +53,9 @@ func memoryGarden(ctx context.Context, config Config, log logrus.FieldLogger) (o
 	return openGarden{client: memory.Client(), config: memory.Config()}, lifecycle.Part{Name: "garden", Run: memory.Run}, nil
 }
 
-// localGarden starts the local garden and waits until it is ready. The returned part stops the garden when its context ends. The
-// garden writes its log to log. Its data is in a different folder than the fake garden's, so a user can switch between the two
-// gardens; each keeps its own clusters.
+// localGarden starts the local garden and waits until it is ready. The returned part stops the garden when the part's context
+// ends. log receives the garden's log. The local and the fake garden store their data in different folders, so users can switch
+// between the two gardens and each keeps its own clusters.
 func localGarden(ctx context.Context, program string, config Config, log io.Writer) (openGarden, lifecycle.Part, error) {
 	process := &gardenProcess{
 		log: log, ready: make(chan string, 1), ended: make(chan error, 1), stop: make(chan struct{}),
@@ -95,7 +95,7 @@ type gardenProcess struct {
 	stop chan struct{}
 }
 
-// run starts the program and waits for it on a locked thread. Linux kills the program when the thread that started it ends, so
+// run starts the program and waits for it on a locked OS thread. Linux kills the program when the thread that started it ends, so
 // the program does not outlive a killed sandbox.
 func (g *gardenProcess) run(program string, config Config) {
 	runtime.LockOSThread()
@@ -143,7 +143,7 @@ func (g *gardenProcess) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		close(g.stop)
 
-		// A program that was asked to stop may exit with any code.
+		// Any exit code is acceptable, because the program was asked to stop.
 		if err := <-g.ended; err != nil && !isExit(err) {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// address is an address on which the sandbox listens, and the name of the variable that sets it, without Prefix.
+// address is one of the sandbox's listen addresses, with the name of the environment variable that sets it, without Prefix.
 type address struct {
 	variable string
 	value    *string
@@ -32,8 +32,7 @@ func (c *Config) addresses() []address {
 	return all
 }
 
-// shifted returns the configuration with PortOffset added to the port of each address. Port 0, which selects a free port, stays
-// 0.
+// shifted returns a copy of c with PortOffset added to the port of each address. Port 0, which selects a free port, stays 0.
 func (c Config) shifted() (Config, error) {
 	const largestPort = 1<<16 - 1
 
@@ -53,7 +52,7 @@ func (c Config) shifted() (Config, error) {
 		}
 
 		if port += c.PortOffset; port < 1 || port > largestPort {
-			return c, fmt.Errorf("%sPORT_OFFSET: port %s of %s%s becomes %d, which is not a port", Prefix, text, Prefix, each.variable, port)
+			return c, fmt.Errorf("%sPORT_OFFSET: port %s of %s%s becomes %d, which is not a valid port", Prefix, text, Prefix, each.variable, port)
 		}
 
 		*each.value = net.JoinHostPort(host, strconv.Itoa(port))

@@ -11,7 +11,7 @@ import (
 )
 
 // releases returns the folder of the releases that users can install. It copies missing sample releases to the folder and changes
-// nothing else, so users can add and edit releases. A deleted sample is copied again.
+// nothing else, so users can add and edit releases. A sample that a user has deleted is copied again.
 func (c Config) releases() (string, error) {
 	path := filepath.Join(c.Dir, "releases")
 
@@ -29,8 +29,8 @@ func (c Config) releases() (string, error) {
 	return path, nil
 }
 
-// copySample copies a sample unless path exists. The copy is atomic, so a killed process leaves no partial release behind:
-// copySample copies to a temporary folder and renames it. The next copy removes the temporary folder of a killed process.
+// copySample copies a sample unless path exists. It copies to a temporary folder, which it then renames, so a killed process
+// never leaves a partial release. The next call removes a leftover temporary folder.
 func copySample(path, sample string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -42,14 +42,14 @@ type Programs struct {
 	// Bundler is a shell command that runs the bundle provisioner and may build it first. If it is empty, the sandbox has no bundle
 	// provisioner.
 	Bundler string
-	// Libraries, if not nil, is called with the log before anything else starts, to redirect the log lines of libraries to it. It is
-	// nil in tests, because other tests in the same process use these libraries too.
+	// Libraries, if not nil, is called before anything else starts. It redirects the logs of third-party libraries to the given
+	// logger. Tests leave it nil, because other tests in the same process use these libraries too.
 	Libraries func(logrus.FieldLogger)
 }
 
-// Run runs the sandbox until the context ends, which is not an error. Once all services are ready, Run writes a line that starts with
-// "sandbox ready" to the output, followed by the first steps for the user. It fails if another sandbox uses the folder. If a service
-// fails, Run stops everything and returns the error.
+// Run runs the sandbox until the context ends, which is not an error. Once all services are ready, Run writes a line that starts
+// with "sandbox ready" to the output, followed by the first steps for the user. Run fails if another sandbox uses the same
+// folder. If a service fails, Run stops everything and returns the error.
 func Run(ctx context.Context, config Config, programs Programs, output io.Writer) error {
 	config, err := config.shifted()
 	if err != nil {
@@ -111,7 +111,7 @@ func Run(ctx context.Context, config Config, programs Programs, output io.Writer
 	}
 
 	if err != nil {
-		// A part releases its resources when its Run ends, so run the parts with a canceled context.
+		// Parts release their resources at the end of Run. Run them with a canceled context, so that they end immediately.
 		canceled, cancel := context.WithCancel(ctx)
 		cancel()
 
@@ -129,7 +129,7 @@ func Run(ctx context.Context, config Config, programs Programs, output io.Writer
 	return lifecycle.Run(ctx, log, stopLimit, parts...)
 }
 
-// lockFolder creates the folder of the sandbox and locks it. It fails if another sandbox uses the folder.
+// lockFolder creates the sandbox's folder if necessary, and locks it. It fails if another sandbox uses the folder.
 func (c Config) lockFolder() (*flock.Flock, error) {
 	if err := os.MkdirAll(c.Dir, ownerOnly); err != nil {
 		return nil, fmt.Errorf("creating the folder of the sandbox: %w", err)
@@ -158,7 +158,7 @@ func open(ctx context.Context, config Config, program string, output io.Writer, 
 	return localGarden(ctx, program, config, output)
 }
 
-// openLog opens the log file. The caller closes it.
+// openLog opens the log file, which the caller must close.
 func (c Config) openLog() (*os.File, logrus.FieldLogger, error) {
 	file, err := os.OpenFile(filepath.Join(c.Dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -277,7 +277,7 @@ func ready(ctx context.Context, address string) error {
 		return response.StatusCode == http.StatusOK, response.Body.Close()
 	})
 	if err != nil {
-		return fmt.Errorf("the service with the status address %s is not ready: %w", address, err)
+		return fmt.Errorf("the service whose status address is %s is not ready: %w", address, err)
 	}
 
 	return nil

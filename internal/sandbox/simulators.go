@@ -28,13 +28,13 @@ import (
 // outside contains the addresses of the simulated systems. If an address is empty, the services do not use the system.
 type outside struct {
 	director string
-	// simulators is the address of the systems that the broker calls, and of their page.
+	// simulators is the address that serves the systems that the broker calls, and the page that shows them.
 	simulators string
 }
 
-// startSimulators starts a listener on a free loopback port. It serves the simulated systems that the broker calls, and the page
-// that shows them and others. The systems keep their objects in memory: after a restart of the sandbox, the broker does not find
-// the objects that it has recorded, and considers them removed.
+// startSimulators starts a listener on a free loopback port. It serves the simulated systems that the broker calls, and a page
+// that shows them together with the systems in others. The systems keep their objects in memory. After a restart of the sandbox,
+// the broker therefore does not find the objects that it has recorded, and considers them removed.
 func startSimulators(ctx context.Context, others ...simulator.System) (address string, part lifecycle.Part, err error) {
 	server, err := httpserver.Listen(ctx, "127.0.0.1:0", simulator.NewHandler(append([]simulator.System{
 		fakeavs.New(), fakecis.New(), fakeedp.New(), fakeias.New(), fakenotification.New(), fakereconciler.New(), fakecleanup.New(),
@@ -47,8 +47,8 @@ func startSimulators(ctx context.Context, others ...simulator.System) (address s
 	return server.Address(), lifecycle.Part{Name: "simulators", Run: server.Run}, nil
 }
 
-// startSystems starts the simulated systems that the configuration enables. The returned parts must run even if it fails, because
-// they release the resources of the systems that it has started.
+// startSystems starts the simulated systems that the configuration enables. The caller must run the returned parts even if
+// startSystems fails, because they release the resources of the systems that have been started.
 func startSystems(ctx context.Context, config Config, garden client.WithWatch, log logrus.FieldLogger) (systems outside, parts []lifecycle.Part, err error) {
 	var others []simulator.System
 

@@ -33,7 +33,8 @@ type Keyring struct {
 func ParseKeyring(text String) (*Keyring, error) {
 	keyring := &Keyring{ciphers: map[string]cipher.AEAD{}}
 
-	// Until the key has been decoded, errors identify an entry by position: if a user swapped ID and key, the ID is the key.
+	// Until the key has been decoded, errors identify an entry by position: if a user swapped the ID and the key, an error that
+	// quotes the ID would reveal the key.
 	number := 0
 
 	for entry := range strings.SplitSeq(text.Reveal(), ",") {
@@ -90,7 +91,7 @@ func NewKey(id string) String {
 }
 
 // Seal encrypts a value and returns the sealed value in the form `id:base64`. place identifies the row and column in which the
-// caller stores the sealed value. Sealing the same value again returns a different text.
+// caller stores the sealed value. Each call returns a different result, even for the same value.
 func (k *Keyring) Seal(plain []byte, place string) string {
 	k.sealed.Add(1)
 
@@ -126,15 +127,16 @@ func (k *Keyring) Open(sealed, place string) ([]byte, error) {
 	return plain, nil
 }
 
-// Sealed returns the ID of the first key, and how many values Seal has sealed with it since ParseKeyring returned. Package sealcount
-// adds up the numbers of all replicas.
+// Sealed returns the ID of the first key, and how many values Seal has sealed with it since ParseKeyring returned. Package
+// sealcount adds up these numbers for all replicas.
 func (k *Keyring) Sealed() (key string, values int64) { return k.current, k.sealed.Load() }
 
-// Prefix returns the common prefix of all values that are sealed with the first key. Queries use it to find values that are
-// sealed with other keys.
+// Prefix returns the prefix of all values that are sealed with the first key. Queries use it to find the values without this
+// prefix, which are sealed with other keys.
 func (k *Keyring) Prefix() string { return k.current + ":" }
 
-// Former returns the sorted IDs of all keys except the first. Such a key can be removed when no stored value is sealed with it.
+// Former returns the sorted IDs of all keys except the first. Operators can remove such a key once no stored value is sealed with
+// it.
 func (k *Keyring) Former() []string {
 	ids := slices.Sorted(maps.Keys(k.ciphers))
 

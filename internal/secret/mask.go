@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// MaskIn replaces values in a text with Mask. It also finds values in quoted form, as in Go and JSON, and in base64, as in
-// Kubernetes Secrets.
+// MaskIn replaces each occurrence of the given values in the text with Mask. It also finds values that are quoted, as in Go and
+// JSON, or encoded in base64, as in Kubernetes Secrets.
 func MaskIn(text string, values ...string) string {
 	for _, value := range values {
-		// An empty value would match between all characters of the text.
+		// Skip empty values, because they would match between all characters of the text.
 		if value == "" {
 			continue
 		}

@@ -22,15 +22,15 @@ func (String) GoString() string { return Mask }
 // Format writes Mask for every verb. Without Format, fmt would print the text for verbs that do not apply to strings, such as %d.
 func (String) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, Mask) }
 
-// MarshalText returns Mask, for JSON, YAML and log formatters. A String therefore cannot be stored as JSON: seal its text, or use
-// Stored.
+// MarshalText returns Mask, for JSON, YAML and log formatters. A String therefore loses its text when it is stored as JSON. To
+// store the text, seal it with a Keyring or use Stored.
 func (String) MarshalText() ([]byte, error) { return []byte(Mask), nil }
 
 // Reveal returns the text.
 func (s String) Reveal() string { return string(s) }
 
-// Stored is a secret inside a JSON document that is sealed as a whole. It prints as Mask, but it is encoded in JSON as the text.
-// A Stored must therefore never be part of a response.
+// Stored is a secret inside a JSON document that is sealed as a whole. It prints as Mask, but its JSON form contains the text. A
+// Stored must therefore never be part of a response.
 type Stored string
 
 // String returns Mask.

@@ -14,7 +14,7 @@ import (
 var errKey = errors.New("the key does not decrypt the value")
 
 // Cipher decrypts values that a former program has encrypted. The programs encrypted the base64 form of a text with AES in CFB
-// mode, put the IV in front, and stored the whole in base64.
+// mode, prepended the IV, and stored the result in base64.
 type Cipher struct {
 	block cipher.Block
 }

@@ -74,7 +74,7 @@ func (d *Database) Close() error {
 	return nil
 }
 
-// Select returns the rows of a query with `?` as placeholders. A slice in args is expanded for IN (?) and must not be empty.
+// Select runs a query with ? placeholders and returns the rows. A slice in args is expanded for IN (?) and must not be empty.
 func Select[Row any](ctx context.Context, database *Database, query string, args ...any) ([]Row, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -109,7 +109,7 @@ func (d *Database) Check(ctx context.Context, former Program, ignoredUsers []str
 	errs := []error{version}
 
 	if len(sessions) > 0 {
-		errs = append(errs, fmt.Errorf("other sessions use the database of %s: %s. Stop the program, or pass the users of other programs with --ignore-users",
+		errs = append(errs, fmt.Errorf("other sessions use the database of %s: %s. If the sessions belong to the former program, stop it. Otherwise, pass their database users with --ignore-users",
 			former.Name, named(sessions)))
 	}
 
@@ -123,7 +123,7 @@ func (d *Database) Check(ctx context.Context, former Program, ignoredUsers []str
 	}
 
 	if len(unfinished) > 0 {
-		errs = append(errs, fmt.Errorf("%s has unfinished operations: %s. Start it again and wait until they have ended, or end those that no process runs",
+		errs = append(errs, fmt.Errorf("%s has unfinished operations: %s. Start the program again and wait until they have ended. If nothing works on an operation anymore, set its state to failed in the database",
 			former.Name, named(unfinished)))
 	}
 
@@ -144,7 +144,7 @@ func (d *Database) version(ctx context.Context, former Program) (problem, err er
 	}
 
 	if len(exists) == 0 || !exists[0] {
-		return fmt.Errorf("the database is not that of %s: it has no schema_migrations table", former.Name), nil
+		return fmt.Errorf("this is not the database of %s: it has no schema_migrations table", former.Name), nil
 	}
 
 	found, err := Select[migrated](ctx, d, `SELECT version, dirty FROM schema_migrations ORDER BY version DESC LIMIT 1`)
@@ -155,7 +155,7 @@ func (d *Database) version(ctx context.Context, former Program) (problem, err er
 	case len(found) == 0 || found[0].Version < former.Version:
 		return fmt.Errorf("the schema of %s is older than %d: upgrade %s first", former.Name, former.Version, former.Name), nil
 	case found[0].Dirty:
-		return fmt.Errorf("the last migration of %s has failed (schema_migrations.dirty): repair the schema first", former.Name), nil
+		return fmt.Errorf("the last schema migration of %s failed (schema_migrations.dirty is true): repair the schema first", former.Name), nil
 	default:
 		return nil, nil
 	}
@@ -182,7 +182,7 @@ func named(names []string) string {
 func CheckKey(cipher *Cipher, samples []string) error {
 	for _, sample := range samples {
 		if _, err := cipher.Decrypt(sample); err != nil {
-			return fmt.Errorf("the former key does not decrypt a sample of the database: check %sFORMER_DATABASE_SECRET_KEY or --former-key-file: %w",
+			return fmt.Errorf("the former key cannot decrypt a sample value from the database: check %sFORMER_DATABASE_SECRET_KEY or --former-key-file: %w",
 				program.Prefix, err)
 		}
 	}

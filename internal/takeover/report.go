@@ -24,9 +24,10 @@ type Report struct {
 	ShootsChanged []string `json:"shootsChanged"`
 	// Notes are remarks about adopted rows and about objects without a row.
 	Notes []string `json:"notes"`
-	// Previews describe the first changes of rows that were adopted or, in a dry run, would be.
+	// Previews describe what the first change of each adopted row will modify. In a dry run, they describe the rows that would be
+	// adopted.
 	Previews []Preview `json:"previews,omitempty"`
-	// FirstChange lists further effects of the first change of each adopted Shoot.
+	// FirstChange lists additional effects that the first change of each adopted Shoot will have.
 	FirstChange []string `json:"firstChange,omitempty"`
 	// Irreversible lists the changes of this run that nothing can undo.
 	Irreversible []string `json:"irreversible,omitempty"`
@@ -34,7 +35,7 @@ type Report struct {
 	LeftBehind []string `json:"leftBehind"`
 }
 
-// Preview describes the first change after the adoption of a row.
+// Preview lists the fields that the first change of a row after its adoption will modify.
 type Preview struct {
 	ID      string              `json:"id"`
 	Name    string              `json:"name"`
@@ -64,7 +65,7 @@ func (r *Report) Err() error {
 		return nil
 	}
 
-	return fmt.Errorf("%d of %d %s were not adopted: see the report, resolve the reasons, and run the command again", len(r.Skipped), r.Found, r.Objects)
+	return fmt.Errorf("%d of %d %s were not adopted: resolve the problems listed in the report, and run the command again", len(r.Skipped), r.Found, r.Objects)
 }
 
 // Write writes the report as text, or as JSON.

@@ -23,13 +23,13 @@ type Config struct {
 	SecretKey   secret.String `env:"DATABASE_SECRET_KEY" help:"for adopt: key of 16, 24 or 32 bytes with which the former program encrypted columns; --former-key-file replaces it"`
 }
 
-// Options contains the values of the flags of the adopt command.
+// Options contains the values of the adopt command's flags.
 type Options struct {
-	// DryRun makes no changes: the report describes the changes that would be made.
+	// DryRun means that the command makes no changes, and that the report describes the changes that it would make.
 	DryRun bool
 	// Only contains the IDs or Shoot names of the rows to take over. If it is empty, all rows are taken over.
 	Only []string
-	// IgnoreUsers are database users whose sessions do not count as former programs.
+	// IgnoreUsers are database users whose sessions do not mean that a former program is running.
 	IgnoreUsers []string
 	// JSON writes the report as JSON.
 	JSON bool
@@ -43,7 +43,7 @@ type Options struct {
 func (o *Options) Register(flags *flag.FlagSet) {
 	flags.BoolVar(&o.DryRun, "dry-run", false, "check everything and report, but change nothing")
 	flags.BoolVar(&o.JSON, "json", false, "write the report as JSON")
-	flags.Func("only", "take over only these, comma-separated `IDs` or Shoot names; can be repeated", collect(&o.Only))
+	flags.Func("only", "take over only the rows with these comma-separated `IDs` or Shoot names; can be repeated", collect(&o.Only))
 	flags.Func("ignore-users", "database `users` whose sessions do not mean that the former program is running, such as the user of a monitoring agent", collect(&o.IgnoreUsers))
 	flags.StringVar(&o.urlFile, "former-dsn-file", "", "`file` with the connection string of the former database; replaces "+program.Prefix+"FORMER_DATABASE_URL")
 	flags.StringVar(&o.keyFile, "former-key-file", "", "`file` with the key of the former program; replaces "+program.Prefix+"FORMER_DATABASE_SECRET_KEY")

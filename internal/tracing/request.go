@@ -10,11 +10,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traceparent is the header with the trace and span of the caller, as defined by the W3C Trace Context specification.
+// traceparent is the name of the header with the caller's trace and span IDs, as defined by the W3C Trace Context specification.
 const traceparent = "traceparent"
 
-// Traceparent returns the trace and span of the context as a value of the traceparent header. The value can be stored, and Parse
-// reads it. Traceparent returns an empty string if the context has no trace.
+// Traceparent returns the context's trace and span IDs in the format of the traceparent header, or an empty string if the context
+// has no trace. The result can be stored; Parse converts it back to a span context.
 func Traceparent(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return ""
@@ -26,16 +26,16 @@ func Traceparent(ctx context.Context) string {
 	return carrier[traceparent]
 }
 
-// Parse returns the span context of a value that Traceparent returned. If the value is empty or malformed, IsValid returns false
-// for the result.
+// Parse returns the span context that a traceparent value describes, such as a result of Traceparent. If the value is empty or
+// malformed, the IsValid method of the result returns false.
 func Parse(line string) trace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{traceparent: line})
 
 	return trace.SpanContextFromContext(ctx)
 }
 
-// ID returns the ID of the context's trace as 32 hexadecimal digits. It returns an empty string if no collector has the trace:
-// tracing is off, or the context has no trace or one that is not sampled.
+// ID returns the ID of the context's trace as 32 hexadecimal digits. It returns an empty string if no collector receives the
+// trace: if tracing is off, if the context has no trace, or if the trace is not sampled.
 func ID(ctx context.Context) string {
 	span := trace.SpanContextFromContext(ctx)
 	if !span.IsValid() || !span.IsSampled() || ctx.Value(tracingKey{}) == nil {
@@ -47,8 +47,8 @@ func ID(ctx context.Context) string {
 
 type tracingKey struct{}
 
-// Receive is a middleware that stores t and the trace of the client, if any, in the context of the request. Begin creates spans
-// only in a context from Receive.
+// Receive is a middleware that stores t and the client's trace, if any, in the request's context. Begin creates spans only in a
+// context from Receive.
 func (t *Tracing) Receive(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -61,8 +61,8 @@ func (t *Tracing) Receive(next http.Handler) http.Handler {
 }
 
 // Begin starts the span of an authorized request. At the end of the request, the caller must call the returned function with the
-// error text of the response, or with an empty string. A request that changes nothing gets a span only within a trace of its
-// client; otherwise, most traces would be polls.
+// error text of the response, or with an empty string. If changes is false, the request gets a span only if the client sent a
+// trace; otherwise, most traces would consist of a single poll.
 func Begin(ctx context.Context, name string, changes bool) (context.Context, func(problem string)) {
 	t, on := ctx.Value(tracingKey{}).(*Tracing)
 	if !on || !changes && !trace.SpanContextFromContext(ctx).IsValid() {

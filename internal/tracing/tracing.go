@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// scope is the instrumentation scope of all spans, by convention the path of the module.
+	// scope is the instrumentation scope of all spans, by convention the module path.
 	scope = "github.com/environment-broker/environment-broker"
 	// exportTimeout limits the export of the last spans when a service stops.
 	exportTimeout = 5 * time.Second
@@ -135,8 +135,7 @@ func (t *Tracing) Close(ctx context.Context) error {
 	return failure.While(t.provider.Shutdown(ctx), "sending the last spans")
 }
 
-// loggingExporter logs failed exports with the logger of the service. Otherwise, the SDK would print the errors to standard
-// error.
+// loggingExporter logs failed exports with the service's logger. Otherwise, the SDK would print the errors to standard error.
 type loggingExporter struct {
 	sdktrace.SpanExporter
 

@@ -3,7 +3,7 @@ package upstream
 import "time"
 
 const (
-	// threshold is the number of consecutive failures that opens a circuit breaker.
+	// threshold is the number of consecutive failures after which a circuit breaker opens.
 	threshold = 5
 	// pause is the default time for which a circuit breaker stays open before the next trial.
 	pause = 2 * time.Second
@@ -19,7 +19,7 @@ type State string
 const (
 	// Closed allows all calls.
 	Closed State = "closed"
-	// Open allows no call before Status.NextTry.
+	// Open rejects all calls before Status.NextTry.
 	Open State = "open"
 	// HalfOpen allows one call as a trial.
 	HalfOpen State = "half-open"
@@ -27,32 +27,32 @@ const (
 
 // circuitBreaker stops calls to a system that fails.
 //
-// After threshold consecutive failures, the circuit breaker is open for pause and then half-open: it allows one trial at a time.
-// A trial that fails, or that has no result within patience, opens the circuit breaker again. Any response that Options.Fault does
-// not classify as a failure closes it, including a late response to a call that started before the circuit breaker opened. A call
-// that the caller canceled is neither a success nor a failure.
+// The circuit breaker opens after several consecutive failures (see threshold). After a pause, it becomes half-open: it allows one
+// trial at a time. A trial that fails, or that takes longer than patience, opens it again. Any response that Options.Fault does not
+// classify as a failure closes it, including a late response to a call that started before the circuit breaker opened. A call that
+// the caller canceled is neither a success nor a failure.
 //
 // docs/adr/0009 explains the design; docs/adr/0026 explains why no library is suitable. The mutex of the System guards all
 // fields.
 type circuitBreaker struct {
 	// pause is the time between trials.
 	pause time.Duration
-	// failures is the number of consecutive failures.
+	// failures is the number of consecutive failed calls.
 	failures int
-	// since is the start of the first of these calls, and last is the fault of the latest one.
+	// since is the time at which the first of the failed calls started. last is the fault of the most recent one.
 	since time.Time
 	last  string
 	// nextTry is the end of the current pause. It is zero while the circuit breaker is closed.
 	nextTry time.Time
-	// trial is the current trial, or nil.
+	// trial is the trial in progress, or nil.
 	trial *call
-	// closed is the end of the last outage.
+	// closed is the time at which the last outage ended. It is zero if there has been none.
 	closed time.Time
 	// outages is the number of times that a closed circuit breaker has opened.
 	outages int
 }
 
-// state returns the state, derived from nextTry and the current time. No timer is needed to make the circuit breaker half-open.
+// state derives the state from nextTry and the current time, so no timer is needed to make the circuit breaker half-open.
 func (b *circuitBreaker) state() State {
 	switch {
 	case b.nextTry.IsZero():
@@ -71,7 +71,8 @@ func (b *circuitBreaker) allows() bool {
 	return state == Closed || state == HalfOpen && b.trial == nil
 }
 
-// start registers a call and reports whether the call is a trial. The caller must have checked allows under the same lock.
+// start registers a call and reports whether the call is a trial. The caller must have checked allows without releasing the
+// mutex since.
 func (b *circuitBreaker) start(call *call) bool {
 	if b.state() == Closed {
 		return false
@@ -127,7 +128,7 @@ func (b *circuitBreaker) open() {
 	b.nextTry = time.Now().Add(b.pause)
 }
 
-// close forgets all failures and the current trial.
+// close closes the circuit breaker, and forgets all failures and the current trial.
 func (b *circuitBreaker) close() {
 	if b.state() != Closed {
 		b.closed = time.Now()

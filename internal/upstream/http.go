@@ -19,8 +19,8 @@ func IsURL(text string) bool {
 	return err == nil && parsed.Host != "" && (parsed.Scheme == "http" || parsed.Scheme == "https")
 }
 
-// NoRedirects is a value for http.Client.CheckRedirect that makes a client follow no redirects. A redirect could send tokens and
-// secrets to another host.
+// NoRedirects is an http.Client.CheckRedirect function that prevents the client from following redirects. A redirect could send
+// tokens and secrets to another host.
 func NoRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // WithoutURL returns the cause of a net/http error, without the URL of the request.
@@ -32,5 +32,5 @@ func WithoutURL(err error) error {
 	return err
 }
 
-// Excerpt returns an untrusted text as one printable line of at most 400 characters. It omits the middle of a longer text.
+// Excerpt converts an untrusted text to one printable line of at most 400 characters. It omits the middle of a longer text.
 func Excerpt(text string) string { return failure.Printable(text, maxExcerpt) }

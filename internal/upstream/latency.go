@@ -8,16 +8,16 @@ import (
 // recentCalls is the number of calls from which a Latency is computed.
 const recentCalls = 256
 
-// Latency summarizes the durations of the most recent calls of this replica, each until the end of its response. Failed and
-// timed-out calls count; canceled calls do not.
+// Latency summarizes the durations of the most recent calls of this replica. Each duration includes reading the response to its
+// end. Failed and timed-out calls count; canceled calls do not.
 type Latency struct {
-	// Calls is the number of these calls, at most 256. Without calls, the other fields are 0.
+	// Calls is the number of these calls, at most 256. If it is 0, the other fields are 0 too.
 	Calls int
 	// Median and P95 are the durations that half of the calls and 95 % of the calls did not exceed.
 	Median, P95 time.Duration
 }
 
-// durations is a ring of the durations of the most recent calls. The mutex of the System guards it.
+// durations is a ring buffer with the durations of the most recent calls. The mutex of the System guards it.
 type durations struct {
 	ring [recentCalls]time.Duration
 	// count is the number of calls so far. It can exceed the size of the ring.
@@ -43,6 +43,6 @@ func (d *durations) latency() Latency {
 	return Latency{Calls: len(recent), Median: recent[rank(len(recent), half)], P95: recent[rank(len(recent), most)]}
 }
 
-// rank returns the index of the percentile among count sorted values: at least this percentage of the values are not greater than
-// the value at the index.
+// rank returns the index of a percentile in a sorted list with count values. At least the given percentage of the values do not
+// exceed the value at this index.
 func rank(count, percentage int) int { return (count*percentage+99)/100 - 1 }

@@ -25,8 +25,8 @@ func outcomes() []string { return []string{answered, serverError, timedOut, unre
 // outcome is the result of a call for the metrics and the circuit breaker.
 type outcome struct {
 	label string
-	// fault describes a failure of the system. It is a clause that can follow "because", and empty if the system works. Users see
-	// the text, so it contains no address and no part of a response.
+	// fault describes the failure of the system, as a clause that can follow "because". It is empty if the system works. Users
+	// see the text, so it contains neither an address nor any part of a response.
 	fault string
 }
 

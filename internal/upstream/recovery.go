@@ -41,8 +41,8 @@ type Recovery struct {
 
 // Operations is the part of the engine's store that a Recovery needs; *operations.Store implements it.
 type Operations interface {
-	// Resume wakes the operations of all replicas that are waiting to retry after a problem of the component, by making them due now.
-	// It returns their number.
+	// Resume finds the operations that are waiting to retry after an error of the component, whichever replica ran them, and
+	// makes them due now. It returns their number.
 	Resume(ctx context.Context, component string, now time.Time) (int64, error)
 }
 
@@ -108,6 +108,6 @@ func (r Recovery) resume(ctx context.Context, status Status) {
 		r.Log.WithError(err).Warn("resuming operations after an outage failed; the operations retry automatically")
 	case resumed > 0:
 		r.Wake()
-		r.Log.WithField("operations", resumed).Infof("%s is available again, resuming operations", r.System.options.Title)
+		r.Log.WithField("operations", resumed).Infof("%s is available again: resuming operations", r.System.options.Title)
 	}
 }

@@ -14,16 +14,17 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// slotTimeout limits the time that a call waits for a slot. A waiting call blocks a worker.
+// slotTimeout limits how long a call waits while Options.Calls other calls are in progress. A waiting call blocks a worker of
+// the engine.
 const slotTimeout = 5 * time.Second
 
-// Options describes a System. All fields but Pause and Fault are required.
+// Options configures a System. All fields except Pause and Fault are required.
 type Options struct {
 	// Name is the value of the system label in metrics, such as provisioner.
 	Name string
-	// Title is the name in error texts, such as "the Provisioner".
+	// Title is the system's name in error texts, such as "the Provisioner".
 	Title string
-	// Component identifies the system in errors. It is a constant of package failure.
+	// Component is the constant of package failure that identifies the system in errors.
 	Component string
 	// Calls is the maximum number of concurrent calls.
 	Calls int
@@ -51,7 +52,7 @@ type System struct {
 	recent  durations
 }
 
-// New returns a System with a closed circuit breaker. The System is also the prometheus.Collector of its metrics, and the caller
+// New returns a System with a closed circuit breaker. The System is also a prometheus.Collector for its own metrics; the caller
 // must register it.
 func New(options Options) *System {
 	system := &System{options: options, slots: make(chan struct{}, options.Calls)}
@@ -74,7 +75,7 @@ type Status struct {
 	State     State
 	// InFlight is the number of running calls, at most Calls.
 	InFlight, Calls int
-	// Failures is the number of consecutive failures since FailingSince.
+	// Failures is the number of consecutive failures, the first of which started at FailingSince.
 	Failures     int
 	FailingSince time.Time
 	// LastFault is the cause of the latest failure. It is a clause that can follow "because".
@@ -113,7 +114,7 @@ func (s *System) Status() Status {
 type call struct {
 	system *System
 	began  time.Time
-	// patience is the timer of a trial. It is nil for other calls.
+	// patience is the timer that calls giveUp if this call is a trial. It is nil for other calls.
 	patience *time.Timer
 	once     sync.Once
 }
@@ -146,7 +147,7 @@ func (s *System) admit(ctx context.Context) (*call, error) {
 	return made, nil
 }
 
-// check returns an error while the circuit breaker allows no call.
+// check returns an error if the circuit breaker does not currently allow a call.
 func (s *System) check() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -182,7 +183,7 @@ func (s *System) acquire(ctx context.Context) error {
 
 	s.metrics.refused.WithLabelValues(refusedLimit).Inc()
 
-	return failure.New(failure.Transient, "the limit of %d concurrent calls to %s is reached (%s), and none of them ended in time",
+	return failure.New(failure.Transient, "the limit of %d concurrent calls to %s has been reached (%s), and no call ended in time",
 		s.options.Calls, s.options.Title, s.options.Variable).WithReason(failure.ReasonBusy, s.options.Component)
 }
 
@@ -226,8 +227,8 @@ func (c *call) end(result outcome) {
 	})
 }
 
-// giveUp ends the wait for a trial that takes longer than patience. Another call can then become the trial; this call continues and
-// keeps its slot.
+// giveUp is called when a trial takes longer than patience. After another pause, a different call can become the trial. This
+// call continues and keeps its slot.
 func (c *call) giveUp() {
 	c.system.mutex.Lock()
 	defer c.system.mutex.Unlock()

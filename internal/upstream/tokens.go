@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// renewEarly is the time before its expiry at which a token is replaced, so that it does not expire in transit.
+// renewEarly is how long before its expiry a token is replaced, so that it does not expire in transit.
 const renewEarly = 30 * time.Second
 
 // Token is an access token. A zero Expiry means that it does not expire.
@@ -14,8 +14,9 @@ type Token struct {
 	Expiry time.Time
 }
 
-// Tokens caches the current access token of an upstream until shortly before its expiry, or until the upstream rejects it. Only one
-// request for a token runs at a time: concurrent callers wait for it and then use the new token. It is safe for concurrent use.
+// Tokens caches the current access token of an upstream until shortly before its expiry, or until the upstream rejects it. Only
+// one request for a token runs at a time: concurrent callers wait for it and then use the new token. Tokens is safe for
+// concurrent use.
 type Tokens struct {
 	request func(ctx context.Context) (Token, error)
 	late    func(ctx context.Context) error
@@ -27,13 +28,13 @@ type Tokens struct {
 	goodUntil time.Time
 }
 
-// NewTokens returns an empty cache. request fetches a token. If the context of a caller ends while it waits for another request, the
-// caller gets the error that late returns.
+// NewTokens returns an empty cache. request fetches a token. If a caller's context ends while another caller is requesting a
+// token, Get returns the result of late.
 func NewTokens(request func(ctx context.Context) (Token, error), late func(ctx context.Context) error) *Tokens {
 	return &Tokens{request: request, late: late, turn: make(chan struct{}, 1)}
 }
 
-// Get returns the current token, or requests a new one.
+// Get returns the cached token. If there is none, or if it is about to expire, Get requests a new one.
 func (t *Tokens) Get(ctx context.Context) (string, error) {
 	select {
 	case t.turn <- struct{}{}:

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/tracing"
 )
 
-// Transport returns a transport that sends requests through next. A request that the limit or the circuit breaker rejects fails
-// with a *failure.Error. A request within a trace gets a span.
+// Transport returns a transport that sends requests through next. A request fails with a *failure.Error if the concurrency limit
+// or the circuit breaker rejects it. Each request that belongs to a trace gets a span.
 func (s *System) Transport(next http.RoundTripper) http.RoundTripper {
 	return transport{system: s, next: tracing.Transport(s.options.Name, next)}
 }

@@ -45,8 +45,8 @@ type Options struct {
 	Bindings Bindings
 }
 
-// Bind returns the process that creates access. A client is waiting for the result, so retries are frequent and end after ten
-// minutes.
+// Bind returns the process that creates the access of a binding to its runtime. A client is waiting for the result, so retries
+// are frequent and end after ten minutes.
 func Bind(options Options) process.Process[environment.Data] {
 	return process.Process[environment.Data]{
 		Kind:  environment.KindBind,
@@ -64,8 +64,8 @@ func Bind(options Options) process.Process[environment.Data] {
 	}
 }
 
-// Unbind returns the process that removes access. Operators may skip the removal of the ServiceAccount if the runtime will never
-// respond again.
+// Unbind returns the process that removes the access of a binding. Operators may skip the removal of the ServiceAccount if the
+// runtime will never respond again.
 func Unbind(options Options) process.Process[environment.Data] {
 	retry := process.RetryPolicy{
 		First: 500 * time.Millisecond, Factor: 2, Cap: 30 * time.Second, Jitter: 0.2, Window: time.Hour,

@@ -40,7 +40,7 @@ func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 			case !ending:
 				return operation, 0, err
 			default:
-				log.WithError(err).Info("could not remove the ServiceAccount; it disappears with the runtime, which is being removed")
+				log.WithError(err).Info("could not remove the ServiceAccount; it will be removed together with the runtime")
 
 				return operation, 0, nil
 			}

@@ -62,7 +62,7 @@ func name(plan []Fault) string {
 // faults counts the calls of all replicas in a run and injects the planned faults. All proxies of the run share it.
 type faults struct {
 	plan []Fault
-	// every, if not 0, injects a fault into one in every calls on average. random selects the calls.
+	// every, if not 0, is the average number of calls per random fault. random selects the calls and the modes.
 	every  int
 	random *rand.Rand
 
@@ -84,7 +84,7 @@ func (f *faults) activate() {
 	f.active = true
 }
 
-// next counts a call to which the given modes apply. It returns the mode that is planned for this call, or "".
+// next counts a call to which the given modes apply. It returns the mode that is planned or randomly chosen for this call, or "".
 func (f *faults) next(name string, modes ...Mode) Mode {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

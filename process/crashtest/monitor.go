@@ -32,7 +32,7 @@ type observation struct {
 	// late is a write that released the operation, but whose report arrives after the report of the next claim. Nil if there is
 	// none.
 	late *lateWrite
-	// takeovers counts the claims of an expired lease.
+	// takeovers counts the claims made after a lease had expired.
 	takeovers int
 }
 

@@ -103,7 +103,7 @@ func (r *Run[D]) all() []process.Record {
 	return records
 }
 
-// violations returns the invariants that an ended operation violates: gaps in the timeline, a lease that was not returned,
+// violations returns the invariants that an ended operation violates: gaps in the timeline, a lease that was not released,
 // takeovers without an entry, and steps of finished stages that the timeline does not report as done.
 func (r *Run[D]) violations(id string) []string {
 	r.Helper()

@@ -88,9 +88,9 @@ func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]
 	})
 }
 
-// Storm runs the scenario once and injects a fault into one in every calls on average. The seed selects the faults, but the order
-// of concurrent calls also varies. The run must end as Expected says. Storm suits scenarios that are too long to run once for
-// each fault.
+// Storm runs the scenario once and injects random faults. every is the average number of calls per fault. The seed selects the
+// faults, but the order of concurrent calls also varies. The run must end as Expected says. Storm suits scenarios that are too
+// long to run once for each fault.
 func Storm[D any](t *testing.T, seed uint64, every int, scenario Scenario[D]) {
 	t.Helper()
 
@@ -134,7 +134,7 @@ func (s Scenario[D]) isBeyondRepair(plan []Fault) bool {
 	return freezes && kills
 }
 
-// attempts is the maximum number of runs with one plan.
+// attempts is the maximum number of runs with the same plan of faults.
 const attempts = 3
 
 // all runs the scenario with each plan. Concurrent events have no fixed order, so a run may make fewer calls than the first run

@@ -18,8 +18,8 @@ type AvS interface {
 	Remove(ctx context.Context, id, planName string, internal bool) error
 }
 
-// removeEvaluations removes the instance's evaluations from AvS. It cannot remove an evaluation whose ID never arrived, so it records
-// that evaluation as left over.
+// removeEvaluations removes the instance's evaluations from AvS. It cannot remove an evaluation whose ID never reached the
+// broker, so it records that evaluation as left over.
 type removeEvaluations struct {
 	// client is nil if AvS is switched off. Evaluations then stay and are recorded as left over.
 	client  AvS
@@ -41,7 +41,7 @@ func (s removeEvaluations) Run(ctx context.Context, operation Operation, log log
 	for _, object := range objects {
 		var pause time.Duration
 
-		// A successful removal must not drop the note of an earlier removal in this step.
+		// A successful removal must not discard the note that an earlier removal in this step has left.
 		if after, pause, err = s.remove(ctx, after, object, log); err != nil {
 			return operation, 0, err
 		}
@@ -63,7 +63,7 @@ func (s removeEvaluations) remove(ctx context.Context, operation Operation, obje
 		return operation, 0, s.objects.RemoveObject(ctx, operation.Record, object)
 	case !evaluation || object.Key == "":
 		return cleanup{objects: s.objects, object: object, interval: avsInterval, off: true, cause: failure.New(failure.Permanent,
-			"AvS may have an evaluation whose ID never arrived: look for instance %s in AvS", operation.Data.Instance.ID).
+			"AvS may have an evaluation whose ID never reached the broker: look for instance %s in AvS", operation.Data.Instance.ID).
 			WithReason(failure.ReasonInternal, failure.ComponentAvS)}.retry(ctx, operation, log)
 	}
 

@@ -15,7 +15,7 @@ import (
 const btpInterval = 10 * time.Second
 
 // Runtimes calls the runtimes of instances. RemoveServiceInstances removes the objects that the SAP BTP service operator manages,
-// and returns how many are left. It is idempotent. With abandon, it does not wait for the operator.
+// and returns how many are left. It is idempotent. If abandon is true, it does not wait for the service operator.
 type Runtimes interface {
 	RemoveServiceInstances(ctx context.Context, instance environment.Instance, abandon bool) (left int, err error)
 }

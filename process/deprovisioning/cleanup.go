@@ -18,7 +18,7 @@ const cleanupWindow = 5 * time.Minute
 // Objects records the objects of instances in other systems. SetObject and RemoveObject fail if the operation has lost its lease.
 // Errors carry a failure.Kind.
 type Objects interface {
-	// FindObject returns the object of the instance, or an object without a state if there is none.
+	// FindObject returns the recorded object of the instance, or an object with an empty state if none is recorded.
 	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
 	// ObjectsIn returns the objects of the instance in the system.
 	ObjectsIn(ctx context.Context, instanceID, system string) ([]environment.OutsideObject, error)
@@ -28,19 +28,19 @@ type Objects interface {
 	Sharing(ctx context.Context, object environment.OutsideObject) ([]environment.OutsideObject, error)
 }
 
-// cleanup is a failed removal of an object from another system.
+// cleanup describes a failed removal of an object from another system, and how it is retried.
 type cleanup struct {
 	objects Objects
 	object  environment.OutsideObject
 	cause   error
-	// interval is the pause before the next attempt, unless the system requests another one.
+	// interval is the pause before the next attempt, unless the system requests a different pause.
 	interval time.Duration
 	// off makes retry give up immediately, for example because the system is switched off.
 	off bool
 }
 
-// retry runs the step again after any error, because a creation that began before the removal may have interfered. After the
-// window, or immediately if off is set, retry records the object as left over, and the operation continues.
+// retry runs the step again after any error, because a creation that began before the removal may have interfered. After
+// cleanupWindow, or immediately if off is set, retry records the object as left over, and the operation continues.
 func (c cleanup) retry(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	window := cleanupWindow
 	if c.off {

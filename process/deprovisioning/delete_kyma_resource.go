@@ -30,8 +30,8 @@ type kymaObject struct {
 	kind    string
 }
 
-// removal records that the object is being removed and calls remove. It does nothing if there is no object. After an error, the step
-// runs again for cleanupWindow; then the object is recorded as left over.
+// removal records that the object is being removed and calls remove. It does nothing if there is no object. After an error, the
+// step is retried for at most cleanupWindow; then the object is recorded as left over.
 func (k kymaObject) removal(ctx context.Context, operation Operation, log logrus.FieldLogger,
 	remove func(object environment.OutsideObject, ref lifecyclemanager.Ref) error,
 ) (Operation, time.Duration, error) {
@@ -118,8 +118,8 @@ func (deleteKubeconfig) Name() string { return "Delete_Kubeconfig" }
 // Run implements process.Step.
 func (s deleteKubeconfig) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	return s.removal(ctx, operation, log, func(object environment.OutsideObject, ref lifecyclemanager.Ref) error {
-		// A restoration of the Secret that starts after the record was removed does nothing. A restoration that started earlier
-		// is visible here.
+		// A restoration of the Secret that starts after the object's record was removed does nothing. RenewingUntil shows a
+		// restoration that started earlier.
 		present, err := s.objects.FindObject(ctx, operation.InstanceID, environment.SystemLifecycleManager, s.kind)
 		if err != nil {
 			return err

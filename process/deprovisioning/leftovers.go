@@ -40,7 +40,7 @@ func runtimeNotRemoved(operation Operation) []string {
 	return slices.DeleteFunc(notCompleted(operation), func(step string) bool { return !ofRuntime(step) })
 }
 
-// ofRuntime reports whether the step removes the runtime.
+// ofRuntime reports whether the step removes the runtime or waits for its removal.
 func ofRuntime(step string) bool { return step == stepRemoveRuntime || step == stepCheckRemoval }
 
 // StepsFor returns the names of the steps that remove the given objects.

@@ -55,7 +55,7 @@ type Options struct {
 	// Kind returns which Provisioner the broker is connected to. It returns KindUnknown until the Provisioner has responded for
 	// the first time.
 	Kind func() provisionerclient.Kind
-	// LeftOver, if set, counts runtimes that may not have been removed.
+	// LeftOver, if set, is called whenever a runtime may not have been removed.
 	LeftOver func(LeftOver)
 	// Runtimes gives access to the runtimes of instances.
 	Runtimes Runtimes
@@ -103,8 +103,8 @@ func Suspension(options Options) process.Process[environment.Data] {
 	return removing(environment.KindSuspend, options, suspendInstance(options.Instances))
 }
 
-// Cleanup returns the process that repeats the steps of a leftover. When its operations start, the stages that FinishedStages returns
-// are already finished.
+// Cleanup returns the process that repeats the steps of a leftover. Its operations start with the stages from FinishedStages
+// marked as finished, so that these stages do not run.
 func Cleanup(options Options) process.Process[environment.Data] {
 	options.LeftOver = nil // the removal has already counted the leftover
 

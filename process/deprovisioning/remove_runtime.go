@@ -122,7 +122,7 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 
 	switch {
 	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindUnknown:
-		return "", failure.Wrap(failure.Waiting, err, "the Provisioner rejected the order, and it is not yet known whether it supports idempotency keys")
+		return "", failure.Wrap(failure.Waiting, err, "the Provisioner rejected the order, and the broker does not know yet whether this Provisioner supports idempotency keys")
 	case failure.Is(err, failure.Permanent) && kind == provisionerclient.KindKyma:
 		return "", failure.Wrap(failure.Permanent, err, "a cluster named %q may be left over from the unfinished creation: "+
 			"look for it in Gardener and remove it by hand, then delete the instance again", operation.Data.Instance.ShootName)

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// start copies data from the operation that ordered the runtime, whether that operation succeeded, failed or was canceled. The removal
-// needs the runtime's ID or, if the ID never arrived, the data of the order.
+// start copies data from the operation that ordered the runtime, whether that operation succeeded, failed or was canceled. The
+// removal needs the runtime's ID or, if that never reached the broker, the data of the order.
 func start(provisionings Provisionings) Step {
 	return process.StepFunc("Init_Step",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -9,17 +9,17 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Operation is the input and the result of the steps. Its data has an update with the changed Kyma.
+// Operation is the input and the result of the steps. Its data has an update with the changed Kyma configuration.
 type Operation = process.Operation[environment.Data]
 
 // Step is a step that changes Kyma. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
-// Kyma decides which Kyma the runtime of an instance gets.
+// Kyma determines the Kyma configuration for an instance's runtime.
 type Kyma interface {
-	// Complete returns the Kyma of the instance with its installation and its version. It chooses the version unless one is set. If the
-	// instance has no Kyma, it returns nil.
+	// Complete returns the instance's Kyma configuration with the installation and the version filled in. It keeps a version that
+	// is already set. If the instance has no Kyma, it returns nil.
 	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
-	// Overrides returns the completed Kyma of the instance with the values that operators have set.
+	// Overrides returns the instance's completed Kyma configuration with the values that operators have set.
 	Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 }

@@ -35,7 +35,7 @@ func CheckKyma(options Options) Step {
 			switch {
 			case failure.Is(err, failure.NotFound):
 				return process.RetryOperation(operation, "", failure.Wrap(failure.Transient, err,
-					"the Kyma resource of the runtime is missing in the control plane: somebody has deleted it").
+					"the Kyma resource of the runtime is missing from the control plane: somebody has deleted it").
 					WithReason(failure.ReasonInternal, failure.ComponentLifecycleManager), checkInterval, options.Limit)
 			case err != nil:
 				return retry(operation, err)

@@ -20,7 +20,7 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of a process whose data is environment.Data.
 type Step = process.Step[environment.Data]
 
-// System is the name of the control plane in the descriptions of processes.
+// System is the name of the control plane in process descriptions.
 const System = "control plane"
 
 // Client writes and reads the objects in the control plane. ApplySecret and ApplyKyma are idempotent.
@@ -46,7 +46,7 @@ type Access interface {
 // Records records the objects of instances in other systems. SetObject fails if the operation has lost its lease; the step must
 // then not call the system. Errors carry a failure.Kind.
 type Records interface {
-	// FindObject returns the object of the instance, or an object without a state if there is none.
+	// FindObject returns the recorded object of the instance, or an object with an empty state if none is recorded.
 	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
 	SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
 }
@@ -60,11 +60,12 @@ type Options struct {
 	Records Records
 	// Instance returns the instance with its request, as it will be after the operation.
 	Instance func(ctx context.Context, operation Operation) (environment.Instance, error)
-	// Limit is how long an operation waits for Lifecycle Manager.
+	// Limit is how long an operation waits for Lifecycle Manager before it fails.
 	Limit time.Duration
 }
 
-// Condition returns the condition under which the steps run, for processes whose data contains the Kyma of the instance.
+// Condition returns the condition under which the steps run: Lifecycle Manager installs the instance's Kyma. The operation's data
+// must contain the instance.
 func Condition() process.Condition[environment.Data] {
 	return process.Condition[environment.Data]{
 		Text:  "Lifecycle Manager installs Kyma",
@@ -101,7 +102,7 @@ func retry(operation Operation, err error) (Operation, time.Duration, error) {
 func (o Options) objects(ctx context.Context, operation Operation) (environment.Instance, lifecyclemanager.Objects, error) {
 	if o.Client == nil {
 		return environment.Instance{}, lifecyclemanager.Objects{}, failure.New(failure.Permanent,
-			"Lifecycle Manager is turned off, but installs the Kyma of this instance: an operator must set APP_LIFECYCLE_MANAGER_ENABLED").
+			"Lifecycle Manager installs Kyma for this instance, but is turned off: an operator must set APP_LIFECYCLE_MANAGER_ENABLED").
 			WithReason(failure.ReasonInternal, failure.ComponentBroker)
 	}
 
@@ -115,8 +116,8 @@ func (o Options) objects(ctx context.Context, operation Operation) (environment.
 	return instance, objects, err
 }
 
-// recorded calls apply, which creates or changes the object ref. Before the first call, it records the object, and deletes the
-// object of an earlier runtime if no earlier operation has deleted it.
+// recorded calls apply, which creates or changes the object that ref identifies. Before the first call, it records the object,
+// and deletes the object of an earlier runtime if no earlier operation has deleted it.
 func (o Options) recorded(ctx context.Context, operation Operation, kind string, ref lifecyclemanager.Ref, apply func() error) error {
 	object, err := o.Records.FindObject(ctx, operation.InstanceID, environment.SystemLifecycleManager, kind)
 	if err != nil {
@@ -145,9 +146,9 @@ func (o Options) recorded(ctx context.Context, operation Operation, kind string,
 	return o.Records.SetObject(ctx, operation.Record, object)
 }
 
-// replaces prepares the replacement of the recorded object by ref. It deletes the object of an earlier runtime. If both belong to the
-// same runtime but differ in namespace or resource, it returns an error, because Lifecycle Manager would remove Kyma along with the
-// recorded object.
+// replaces prepares the replacement of the recorded object by ref. It deletes the object of an earlier runtime. If both objects
+// belong to the same runtime but differ in namespace or resource, it returns an error, because Lifecycle Manager would remove
+// Kyma along with the recorded object.
 func (o Options) replaces(ctx context.Context, recorded environment.OutsideObject, ref lifecyclemanager.Ref) error {
 	former, err := lifecyclemanager.ParseRef(recorded.Key)
 	if err != nil {
@@ -159,7 +160,7 @@ func (o Options) replaces(ctx context.Context, recorded environment.OutsideObjec
 		return o.Client.Delete(ctx, former)
 	case former.Namespace != ref.Namespace || former.Resource.GroupResource() != ref.Resource.GroupResource():
 		return failure.New(failure.Permanent,
-			"the runtime already has the object %s, but the Kyma template asks for %s: an operator must restore the template",
+			"the runtime already has the object %s, but the Kyma template now names %s: an operator must restore the earlier template",
 			former, ref).WithReason(failure.ReasonInternal, failure.ComponentBroker)
 	default:
 		return nil

@@ -14,7 +14,7 @@ const (
 	// limit is the maximum duration of an orchestration. It must exceed the longest schedule.
 	limit = 365 * 24 * time.Hour
 	// longestPause is the longest time between two runs of the conductor. The end of an upgrade or a change by an operator makes
-	// the conductor due earlier, but the end of an upgrade that is still pending does not.
+	// the conductor due earlier, unless the upgrade ends without having started.
 	longestPause = time.Minute
 	// shortestPause prevents runs in quick succession.
 	shortestPause = 10 * time.Millisecond
@@ -51,7 +51,7 @@ type Orchestrations interface {
 // Options are the dependencies of the process.
 type Options struct{ Orchestrations Orchestrations }
 
-// Process returns the process of an orchestration.
+// Process returns the process that runs an orchestration.
 func Process(options Options) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 	retry.Window = limit // an outage of the database must not end an orchestration

@@ -22,14 +22,14 @@ type tenant struct {
 
 // poll is the running or the expected poll of one operation.
 type poll struct {
-	// due is when the operation is expected to poll, or when it polled unexpectedly. A request may include the operation as
-	// early as lead before due.
+	// due is when the operation is expected to poll, or when it polled unexpectedly. A request may already include the operation
+	// when no more than lead is left until then.
 	due  time.Time
 	lead time.Duration
 	// slot is the slot for which the operation waits, or nil.
 	slot *slot
-	// batch is the latest request that includes the operation, or nil. If the operation does not fetch its result, it is not
-	// included again until it polls, because another replica may run it.
+	// batch is the latest request that includes the operation, or nil. If the operation does not fetch its result, later requests
+	// omit the operation until it polls again, because another replica may run it.
 	batch *batch
 }
 
@@ -75,8 +75,8 @@ func (t *tenant) reserve(limiter *rate.Limiter, limit int, now time.Time) *slot 
 	return t.last
 }
 
-// choose returns the operations of a request: the operation that sends it, then the operations that wait for the same slot, then
-// the operations that are due next.
+// choose returns the operations to include in a request: the operation that sends it, then the operations that wait for the same
+// slot, then the operations that are due next.
 func (t *tenant) choose(sender string, limit int, now time.Time) []string {
 	type candidate struct {
 		id string
@@ -118,7 +118,7 @@ type batch struct {
 	done chan struct{}
 	// waiting is the number of polls that wait for the request.
 	waiting int
-	// abandoned reports that no poll waits for the request any longer. It was then canceled, and its results are useless.
+	// abandoned reports that no poll waits for the request any longer. The request was then canceled, and its results are useless.
 	abandoned bool
 	// ended is when the request ended, or zero.
 	ended time.Time

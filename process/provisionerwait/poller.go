@@ -18,7 +18,7 @@ const (
 	// for 1,000 operations, and leaves the rest of the limit to other tenants. It is also the maximum time that a poll occupies a
 	// worker while its request fills up.
 	spacing = 50 * time.Millisecond
-	// A request may include an operation that polls again within 1/leadShare of its interval.
+	// A request may include an operation that is expected to poll again within 1/leadShare of its interval.
 	leadShare = 4
 	// lateness is how late an operation may fetch its result, for example because all workers are busy.
 	lateness = 2 * time.Second
@@ -58,11 +58,12 @@ type Poller struct {
 
 	mutex   sync.Mutex
 	tenants map[string]*tenant
-	// polls is the number of polls of all tenants.
+	// polls is the total number of polls, across all tenants.
 	polls int
 	// swept is the time of the last sweep.
 	swept time.Time
-	// singleUntil is when requests for several operations are sent again, after the Provisioner has rejected one.
+	// singleUntil is the time until which each request contains only one operation, because the Provisioner has rejected a request
+	// for several.
 	singleUntil time.Time
 }
 
@@ -97,7 +98,8 @@ func (p *Poller) Poll(ctx context.Context, tenant, operationID string) (status p
 	}
 }
 
-// Expect announces that an unfinished operation will poll again after the interval, so that a request of its tenant can include it.
+// Expect announces that an unfinished operation will poll again after the interval, so that a request for the same tenant can
+// include the operation.
 func (p *Poller) Expect(tenant, operationID string, interval time.Duration) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -252,7 +254,7 @@ func (p *Poller) add(name, operationID string, added *poll) {
 	target.polls[operationID] = added
 }
 
-// remove removes a poll that exists, and makes room in the slot for which it waits. The caller holds the mutex.
+// remove removes a poll, which must exist, and frees its place in the slot for which it waits. The caller holds the mutex.
 func (p *Poller) remove(tenant *tenant, operationID string) {
 	if slot := tenant.polls[operationID].slot; slot != nil && !slot.used {
 		slot.polls--

@@ -112,7 +112,7 @@ func (s createEvaluation) Run(ctx context.Context, operation Operation, log logr
 	return operation, 0, s.objects.SetObject(ctx, operation.Record, object)
 }
 
-// recordUnanswered records that AvS may have an evaluation whose ID never arrived.
+// recordUnanswered records that AvS may have an evaluation whose ID never reached the broker.
 func (s createEvaluation) recordUnanswered(ctx context.Context, operation Operation, log logrus.FieldLogger) error {
 	object, err := s.objects.FindObject(ctx, operation.InstanceID, environment.SystemAvS, environment.KindWithoutID(s.kind()))
 	if err != nil {
@@ -135,8 +135,8 @@ func (s createEvaluation) create(ctx context.Context, cluster avs.Cluster) (stri
 	return s.monitoring.AvS.CreateInternal(ctx, cluster) //nolint:wrapcheck // names AvS
 }
 
-// failed handles an error of AvS: the step runs again or gives up. failed removes the record if AvS has certainly not created the
-// evaluation.
+// failed handles an error from AvS: the step runs again or gives up. failed removes the record if AvS has certainly not created
+// the evaluation.
 func (s createEvaluation) failed(ctx context.Context, operation Operation, object environment.OutsideObject, cause error) (Operation, time.Duration, error) {
 	if restclient.NotExecuted(cause) {
 		if err := s.objects.RemoveObject(ctx, operation.Record, object); err != nil {
@@ -156,8 +156,8 @@ func (s createEvaluation) failed(ctx context.Context, operation Operation, objec
 	return s.retry(operation, "the evaluation may exist twice", cause)
 }
 
-// retry repeats the step after a transient error. After the window, and immediately after other errors, it gives up: the operation
-// then fails if the evaluation is internal, and continues without it if it is external.
+// retry repeats the step after a transient error. Once the retry window has passed, or immediately after any other error, it
+// gives up: the operation then fails if the evaluation is internal, and continues without it if it is external.
 func (s createEvaluation) retry(operation Operation, reason string, err error) (Operation, time.Duration, error) {
 	interval, passing := restclient.RetryAfter(err, avsInterval), failure.Is(err, failure.Transient)
 

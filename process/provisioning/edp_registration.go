@@ -27,7 +27,7 @@ type EDP interface {
 // Objects records the objects of instances in other systems. SetObject and RemoveObject fail if the operation has lost its lease;
 // the step must then not call the system. Errors carry a failure.Kind.
 type Objects interface {
-	// FindObject returns the object of the instance, or an object without a state if there is none.
+	// FindObject returns the recorded object of the instance, or an object with an empty state if none is recorded.
 	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
 	SetObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
 	RemoveObject(ctx context.Context, by process.Record, object environment.OutsideObject) error
@@ -84,7 +84,7 @@ func (s registerEDP) Run(ctx context.Context, operation Operation, _ logrus.Fiel
 	return operation, 0, s.objects.SetObject(ctx, operation.Record, object)
 }
 
-// failed retries after a transient error. After the window, and immediately after other errors, the operation fails or continues
+// failed retries after a transient error. After edpWindow, or immediately after any other error, the operation fails or continues
 // without the registration.
 func (s registerEDP) failed(operation Operation, err error) (Operation, time.Duration, error) {
 	interval, window := restclient.RetryAfter(err, edpInterval), edpWindow

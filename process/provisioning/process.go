@@ -28,8 +28,8 @@ type Provisioner interface {
 // Instances reads instances and records their runtimes.
 type Instances interface {
 	Find(ctx context.Context, id string) (environment.Instance, error)
-	// SetDashboardURL records the console of the instance as its dashboard. It changes nothing if the operation has lost its
-	// lease.
+	// SetDashboardURL records address, the URL of the console, as the dashboard of the instance. It changes nothing if the
+	// operation has lost its lease.
 	SetDashboardURL(ctx context.Context, by process.Record, instance environment.Instance, address string) error
 	// SetRuntime records the ID of the instance's runtime. It changes nothing if the operation has lost its lease.
 	SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error
@@ -37,12 +37,12 @@ type Instances interface {
 	Resume(instance environment.Instance) process.Effect
 }
 
-// Kyma decides which Kyma the runtime of an instance gets.
+// Kyma determines the Kyma configuration for an instance's runtime.
 type Kyma interface {
-	// Complete returns the Kyma of the instance with its installation and its version. It chooses the version unless one is set. If the
-	// instance has no Kyma, it returns nil.
+	// Complete returns the instance's Kyma configuration with the installation and the version filled in. It keeps a version that
+	// is already set. If the instance has no Kyma, it returns nil.
 	Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
-	// Overrides returns the completed Kyma of the instance with the values that operators have set.
+	// Overrides returns the instance's completed Kyma configuration with the values that operators have set.
 	Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 }
 
@@ -61,7 +61,7 @@ type Options struct {
 	EDPRequired bool
 	Objects     Objects
 	Monitoring  Monitoring
-	// Installer installs Kyma on new runtimes.
+	// Installer names the system that installs Kyma on new runtimes.
 	Installer  environment.KymaInstaller
 	Reconciler reconciling.Reconciler
 	// Consoles is nil if instances keep the configured dashboard. Kind returns the kind of the Provisioner, because Kyma
@@ -83,7 +83,7 @@ func registrable(operation Operation) bool {
 	return managed(operation) && operation.Data.Instance.SubAccountID != ""
 }
 
-// external reports whether the instance has an external evaluation in AvS.
+// external reports whether the instance gets an external evaluation in AvS.
 func external(operation Operation) bool {
 	plan := operation.Data.Instance.PlanName
 

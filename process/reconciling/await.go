@@ -20,7 +20,8 @@ const (
 	retryInterval = 10 * time.Minute
 	// errorInterval is the pause after a failed request for the status.
 	errorInterval = time.Minute
-	// After the limit, the step tries to remove the runtime every removeInterval for at most removeWindow.
+	// After the limit, AwaitOrRemove tries to remove the runtime from the Reconciler every removeInterval for at most
+	// removeWindow.
 	removeInterval = 5 * time.Second
 	removeWindow   = 30 * time.Second
 )

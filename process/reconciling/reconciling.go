@@ -2,7 +2,7 @@
 // register a runtime with its Kyma configuration, and wait until the Reconciler has installed it.
 //
 // The configuration and the kubeconfig contain secrets. The step that sends them reads them itself, and reads them again when it
-// is repeated. The latest configuration is stored sealed, for renewals of the kubeconfig. The kubeconfig is never stored. The
+// is retried. The latest configuration is stored sealed, for renewals of the kubeconfig. The kubeconfig is never stored. The
 // registration is recorded before it is sent, so that a deletion always finds it.
 package reconciling
 
@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// System is the name of the Reconciler in the descriptions of processes.
+// System is the name of the Reconciler in process descriptions.
 const System = "Reconciler"
 
 // After an error, the step tries to register the runtime every applyInterval for at most applyWindow.
@@ -110,8 +110,8 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 		object.Key, object.State = instance.RuntimeID, environment.OutsideCreating
 	}
 
-	// A renewal of the kubeconfig that starts after this write sees the operation. AwaitRenewal sees a renewal that started
-	// earlier.
+	// After this write, no renewal of the kubeconfig starts, because it would notice the operation. AwaitRenewal detects a renewal
+	// that started earlier.
 	if err := r.Objects.SetObject(ctx, operation.Record, object); err != nil {
 		return operation, 0, err
 	}
@@ -146,7 +146,7 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 	return operation, 0, r.Objects.SetObject(ctx, operation.Record, object)
 }
 
-// RenewalInProgress is the message of an operation that waits for a renewal.
+// RenewalInProgress is the progress message of an operation that waits for a renewal.
 const RenewalInProgress = "the kubeconfig of the Reconciler is being renewed"
 
 // AwaitRenewal returns how long a renewal of the Reconciler's kubeconfig may still take. The result is zero or negative if no renewal

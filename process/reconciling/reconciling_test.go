@@ -88,7 +88,7 @@ func TestRegistration(t *testing.T) {
 		lasting     = -1
 		interval    = 10 * time.Second
 		window      = time.Hour
-		could       = "the Reconciler could not take over the configuration of Kyma: it "
+		could       = "the Reconciler could not accept the Kyma configuration: it "
 		credentials = ": an operator must correct APP_RECONCILER_URL"
 	)
 
@@ -112,7 +112,7 @@ func TestRegistration(t *testing.T) {
 		},
 		"returns no JSON, or no version/no version": {
 			reason: "the step has nothing to wait for", fault: simulator.Fault{Body: "{}"},
-			wantText: "the Reconciler could not take over the configuration of Kyma: its response has no version", wantWait: interval,
+			wantText: "the Reconciler could not accept the Kyma configuration: its response has no version", wantWait: interval,
 		},
 		"400 with the text kubeconfig not accepted, because the runtime does not respond to it": {
 			reason: "a new runtime may not respond yet", change: func(f *fixture) { f.kubeconfig = "none" },

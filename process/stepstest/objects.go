@@ -25,7 +25,7 @@ type Objects struct {
 // New returns Objects that contain the records.
 func New(records ...environment.OutsideObject) *Objects { return &Objects{Records: records} }
 
-// FindObject returns the object of the instance, or an object without a state if there is none.
+// FindObject returns the recorded object of the instance, or an object with an empty state if none is recorded.
 func (o *Objects) FindObject(_ context.Context, instanceID, system, kind string) (environment.OutsideObject, error) {
 	wanted := environment.OutsideObject{InstanceID: instanceID, System: system, Kind: kind}
 	if at := o.index(wanted); at >= 0 {

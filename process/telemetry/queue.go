@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// queueTimeout bounds the query of a scrape. A healthy database responds within milliseconds; Prometheus gives up after ten
-// seconds by default.
+// queueTimeout bounds the database query that each scrape makes. A healthy database responds within milliseconds; Prometheus
+// gives up after ten seconds by default.
 const queueTimeout = 2 * time.Second
 
 // QueueDepths counts unfinished operations and their leases by kind and state; *operations.Store implements it.

@@ -98,8 +98,9 @@ func TraceID(tracing *tracing.Tracing, record process.Record) string {
 	return own.TraceID().String()
 }
 
-// Traceparent returns the span of an operation in the form of the traceparent header, for objects in other systems that the operation
-// writes. All attempts and replicas get the same value. It returns an empty string if tracing is off or the trace is not sampled.
+// Traceparent returns the operation's span in the format of the traceparent header, for the objects that the operation writes to
+// other systems. All attempts and replicas get the same value. It returns an empty string if tracing is off or the trace is not
+// sampled.
 func Traceparent(where *tracing.Tracing, record process.Record) string {
 	if where == nil {
 		return ""

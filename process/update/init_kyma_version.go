@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/kymachange"
 )
 
-// initKymaVersion completes the changed Kyma: it keeps the runtime's version and installer, and adds the plan's installation.
+// initKymaVersion completes the changed Kyma configuration: it keeps the runtime's version and installer, and adds the plan's
+// installation.
 func initKymaVersion(kyma kymachange.Kyma) Step {
 	return process.StepFunc("Update_Init_Kyma_Version",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

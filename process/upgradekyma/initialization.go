@@ -42,8 +42,9 @@ func initialization(instances upgrading.Instances, kyma kymachange.Kyma) Step {
 		})
 }
 
-// changeVersion sets the Kyma of the update. In a rollback, it restores the Kyma before the last upgrade. Otherwise it sets the
-// version that an earlier attempt of this operation or the operator has chosen, or "" if none was chosen.
+// changeVersion sets the Kyma configuration of the update. In a rollback, this is the configuration from before the last upgrade.
+// Otherwise, only the version changes: to the one that an earlier attempt of this operation or the operator has chosen, or to ""
+// if none was chosen.
 func changeVersion(operation Operation, update *environment.Update) error {
 	if update.Cluster.Kyma == nil {
 		return failure.New(failure.Permanent, "instance %s has no Kyma to upgrade", operation.InstanceID)

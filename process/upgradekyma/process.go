@@ -20,7 +20,7 @@ type Operation = upgrading.Operation
 // Step is a step of the process. Its data is environment.Data.
 type Step = upgrading.Step
 
-// Provisioner changes the Kyma of runtimes.
+// Provisioner changes the Kyma installations of runtimes.
 type Provisioner interface {
 	UpgradeKyma(ctx context.Context, caller provisionerclient.Caller, changed environment.Instance) (provisionerclient.Operation, error)
 	RollBackKyma(ctx context.Context, caller provisionerclient.Caller, changed environment.Instance) (provisionerclient.Operation, error)
@@ -116,8 +116,8 @@ func rollsBack(condition process.Condition[environment.Data]) process.Condition[
 	return condition
 }
 
-// installedBy returns the condition that one of the given installers has installed Kyma. An upgrade that is preempted before it has
-// read the instance runs the Provisioner's steps, which then do nothing.
+// installedBy returns the condition that one of the given installers has installed Kyma. If an upgrade is preempted before it has
+// read the instance, the installer is unknown. The Provisioner's steps then run, but do nothing.
 func installedBy(title string, installers ...environment.KymaInstaller) process.Condition[environment.Data] {
 	noDryRun := upgrading.NoDryRun()
 

@@ -27,6 +27,6 @@ func recordUpgrade(instances upgrading.Instances) Step {
 			}
 
 			return fmt.Sprintf("Kyma would be upgraded from %s to %s", operation.Data.Instance.Request.Cluster.Kyma.Version,
-				cmp.Or(operation.Data.Upgrade.Version, "the version of the account, or the default"))
+				cmp.Or(operation.Data.Upgrade.Version, "the account's version or the default version"))
 		})
 }

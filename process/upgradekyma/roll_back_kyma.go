@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// rollBackKyma asks the Provisioner to reinstall the Kyma that the last upgrade replaced, with its values. The ID of the operation is the
-// idempotency key.
+// rollBackKyma asks the Provisioner to reinstall the Kyma version that the last upgrade replaced, with its component values. The
+// operation's ID is the idempotency key.
 func rollBackKyma(provisioner Provisioner, waiter provisionerwait.Waiter) Step {
 	return process.StepFunc("Roll_Back_Kyma",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// upgradeKyma asks the Provisioner to install the chosen version. The ID of the operation is the idempotency key. The chosen version
+// upgradeKyma asks the Provisioner to install the chosen version. The operation's ID is the idempotency key. The chosen version
 // is stored before the request, because a repeated request is the same order and must record the version of the first one.
 func upgradeKyma(provisioner Provisioner, waiter provisionerwait.Waiter) Step {
 	return process.StepFunc("Upgrade_Kyma",

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Calls to AvS are repeated at these intervals for at most maintenanceWindow. The upgrade then continues without them.
+// Failed calls to AvS are repeated at these intervals for at most maintenanceWindow. The upgrade then continues without them.
 const (
 	beginInterval     = 30 * time.Second
 	endInterval       = 10 * time.Second

@@ -9,14 +9,15 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// The step tries to store the messages at this interval for at most notificationWindow. The upgrade then continues without them.
+// If the messages cannot be stored, the step retries at this interval for at most notificationWindow. The upgrade then continues
+// without them.
 const (
 	notificationInterval = 10 * time.Second
 	notificationWindow   = 5 * time.Minute
 )
 
-// Notifications records messages to customers. Announce is idempotent. If it has succeeded, the end of the operation also records
-// a message about the end of the maintenance.
+// Notifications records messages for customers. Announce is idempotent. If it has succeeded, the end of the operation also
+// records a message about the end of the maintenance.
 type Notifications interface {
 	Announce(ctx context.Context, by process.Record) error
 }

@@ -34,8 +34,8 @@ type Tasks struct {
 	Record Step
 }
 
-// Process returns the process of an upgrade. Its stages order the change, wait for it, end the AvS maintenance and record the result.
-// A retry of an operation whose check failed sends the order again.
+// Process returns the process of an upgrade. Its stages order the change, wait for it, end the AvS maintenance and record the
+// result. If an operation failed in the check stage, its retry sends the order again.
 func (o Options) Process(kind string, tasks Tasks) process.Process[environment.Data] {
 	retry := process.DefaultRetry()
 

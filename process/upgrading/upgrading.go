@@ -28,7 +28,7 @@ type Instances interface {
 
 const textPreempted = "nothing to do: the runtime is being removed"
 
-// NoDryRun is the condition of the steps that change the runtime or prepare the change.
+// NoDryRun returns the condition of steps that change the runtime or prepare the change: the operation is not a dry run.
 func NoDryRun() process.Condition[environment.Data] {
 	return process.Condition[environment.Data]{
 		Text:  "not a dry run",

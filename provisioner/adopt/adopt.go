@@ -58,7 +58,7 @@ type Adopter struct {
 	Operations *operations.Store
 	Recorder   *audit.Recorder
 	Shoots     Shoots
-	// Build returns the Shoot for a runtime and the ID of its operation. Validate checks an order against the rules for new orders.
+	// Build returns the Shoot for the given runtime and operation ID. Validate checks an order against the rules for new orders.
 	Build    func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
 	Validate func(spec.Runtime) error
 	// Registered reports whether runtimes are registered in Director.
@@ -145,7 +145,7 @@ func (a *Adopter) adopt(ctx context.Context, each cluster, dryRun bool, report *
 	}
 
 	if each.HasKyma {
-		report.Note("runtime %s (%s) has an active Kyma configuration, which is not taken over: this Provisioner does not upgrade or remove that Kyma", each.ID, each.Name.String)
+		report.Note("runtime %s (%s) has an active Kyma configuration, which is not taken over: this Provisioner will not upgrade or remove that Kyma installation", each.ID, each.Name.String)
 	}
 
 	if err := a.Validate(found.order); err != nil {
@@ -184,7 +184,8 @@ type candidate struct {
 // binding returns the name of the cluster's CredentialsBinding.
 func (c candidate) binding() string { return c.TargetSecret.String }
 
-// check prepares the adoption of a cluster, or returns an error that says why the cluster cannot be adopted. It changes nothing.
+// check prepares the adoption of a cluster, or returns an error that says why the cluster cannot be adopted. It does not change
+// anything.
 func (a *Adopter) check(ctx context.Context, each cluster) (candidate, error) {
 	found := candidate{cluster: each}
 
@@ -289,8 +290,9 @@ func (a *Adopter) store(ctx context.Context, found candidate) error {
 	})
 }
 
-// insertOperations inserts the operation that created the cluster, and the newest other operation unless that one is older. Both
-// keep their IDs. For a hibernated Shoot, it adds a hibernation unless the last inserted operation already is one.
+// insertOperations inserts the operation that created the cluster and the newest other operation, unless the latter is older than
+// the creation. Both keep their IDs. If the Shoot is hibernated and the last of these operations is not a hibernation,
+// insertOperations adds a hibernation.
 func (a *Adopter) insertOperations(ctx context.Context, tx storage.Tx, found candidate) error {
 	asleep := shoot.ToSleep(found.shoot)
 	all := []formerOperation{*found.creation}
@@ -378,5 +380,5 @@ func (a *Adopter) conclude(ctx context.Context, known map[string]bool, options t
 	return nil
 }
 
-// reasonOf returns the text that an error shows to operators.
+// reasonOf returns the text of an error for operators, without surrounding spaces.
 func reasonOf(err error) string { return strings.TrimSpace(failure.Of(err).ForOperators()) }

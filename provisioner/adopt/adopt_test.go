@@ -292,7 +292,7 @@ func TestRefusedToStart(t *testing.T) {
 			var err error
 			f.adopter.Cipher, err = takeover.NewCipher("another key of thirty-two bytes.")
 			f.must(err)
-		}, "does not decrypt a sample"},
+		}, "cannot decrypt a sample value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -211,7 +211,7 @@ func samples(ctx context.Context, former *takeover.Database) ([]string, error) {
 		UNION ALL (SELECT kubeconfig FROM cluster WHERE is_kubeconfig_encrypted AND kubeconfig <> '' LIMIT 1)`)
 }
 
-// selected returns the rows for which matches returns true.
+// selected returns the rows that match.
 func selected[Row any](rows []Row, matches func(Row) bool) []Row {
 	return slices.Collect(func(yield func(Row) bool) {
 		for _, row := range rows {

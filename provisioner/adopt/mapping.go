@@ -60,8 +60,9 @@ func (o formerOperation) ending() (operations.Ending, error) {
 	}
 }
 
-// orderOf returns the order for the cluster, without Kyma. If the row has no pod and service ranges, they come from the Shoot.
-// The seed is omitted, because Gardener may have moved the control plane. The cipher may be nil if no column is encrypted.
+// orderOf returns the order for the cluster, without Kyma. If the row lacks the pod and service ranges, orderOf takes them from
+// the Shoot. The seed is omitted, because Gardener may have moved the control plane. The cipher may be nil if no column is
+// encrypted.
 func (c cluster) orderOf(present *gardencorev1beta1.Shoot, cipher *takeover.Cipher) (spec.Runtime, error) {
 	diskType, size, err := c.volume()
 	if err != nil {

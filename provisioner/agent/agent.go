@@ -66,8 +66,8 @@ type Clusters interface {
 	Agent(ctx context.Context, at Place) (Agent, error)
 	// ConfigureAgent writes the configuration. It creates the namespace if it is missing.
 	ConfigureAgent(ctx context.Context, at Place, configuration Configuration) error
-	// RemoveConnection removes the connection with this ID, so that the agent connects again. It does not remove a connection
-	// with another ID.
+	// RemoveConnection removes the connection with the given ID, so that the agent connects again. It does not remove a
+	// connection with another ID.
 	RemoveConnection(ctx context.Context, at Place, id string) error
 }
 

@@ -15,7 +15,7 @@ const (
 type Connection struct {
 	// ID is the UID of the CompassConnection. Each new connection of an agent has a new ID.
 	ID string
-	// State is one of the values above, a value that a newer agent introduced, or empty before the first report.
+	// State is one of the constants above, a value that a newer agent introduced, or empty before the first report.
 	State string
 	// Problems contains the agent's error messages.
 	Problems []string

@@ -35,7 +35,7 @@ const (
 
 	clusterAdmin = "cluster-admin"
 
-	// validity is the lifetime of a kubeconfig. Gardener grants no shorter one.
+	// validity is the lifetime of a kubeconfig. It is the shortest lifetime that Gardener accepts.
 	validity = 10 * time.Minute
 	// callTimeout limits one request to the API server of a cluster.
 	callTimeout = 15 * time.Second
@@ -55,7 +55,7 @@ type Access struct {
 func New(kubeconfigs Kubeconfigs) Access { return Access{kubeconfigs: kubeconfigs} }
 
 // Connect returns a configuration with cluster-admin rights, valid for ten minutes. The caller must call disconnect at the end of
-// the session, even after errors: otherwise the session's connections stay open until the API server closes them.
+// the session, even if a request has failed: otherwise the session's connections stay open until the API server closes them.
 func (a Access) Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error) {
 	kubeconfig, err := a.kubeconfigs.AdminKubeconfig(ctx, shootName, validity)
 	if err != nil {

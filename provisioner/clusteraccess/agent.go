@@ -22,7 +22,7 @@ const (
 	agentSecret    = "compass-agent-configuration"
 	connectionName = "compass-connection"
 
-	// fieldManager owns the fields that the Provisioner writes.
+	// fieldManager is the field manager under which the Provisioner writes these objects.
 	fieldManager   = "environment-broker"
 	labelManagedBy = "app.kubernetes.io/managed-by"
 
@@ -77,9 +77,9 @@ func (a Access) Agent(ctx context.Context, at agent.Place) (agent.Agent, error) 
 	return found, nil
 }
 
-// unread explains an error from reading the agent's state.
+// unread converts an error from reading the agent's state to a failure.Error.
 func unread(err error, at agent.Place) error {
-	return explain(err, "the runtime agent of the cluster %q could not be read", at.ShootName)
+	return explain(err, "the state of the runtime agent in the cluster %q could not be read", at.ShootName)
 }
 
 // connectionOf converts a CompassConnection. It returns nil for an object that is being deleted, because the agent will create a
@@ -112,9 +112,9 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), longestProblem)], "")
 }
 
-// ConfigureAgent implements agent.Clusters. It replaces an existing Secret with a server-side apply. If configuration.Over is no
-// longer the version of the Secret, or is empty although there is a Secret, the API server reports a conflict. The error is
-// transient: the repeated step reads the Secret again.
+// ConfigureAgent implements agent.Clusters. It creates the Secret, or updates an existing one by server-side apply. The API
+// server reports a conflict if the Secret no longer has the version in configuration.Over, or if that is empty and a Secret
+// exists. The error is then transient: when the step is retried, it reads the Secret again.
 func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuration agent.Configuration) error {
 	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {
@@ -145,23 +145,23 @@ func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuratio
 	// The API server's message may quote the rejected Secret with its token, so the error contains only the reason.
 	if typed, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		status := typed.Status()
-		status.Message = "its API server rejects it as " + string(status.Reason)
+		status.Message = "its API server rejects the request with the reason " + string(status.Reason)
 		err = &apierrors.StatusError{ErrStatus: metav1.Status{Reason: status.Reason, Code: status.Code, Message: status.Message}}
 	}
 
 	return explain(err, "the runtime agent of the cluster %q could not be configured", at.ShootName)
 }
 
-// namespaceOf returns the manifest of the agent's namespace. It contains only the name, so that the apply takes no ownership of
-// labels.
+// namespaceOf returns the manifest of the agent's namespace. It contains only the name, so that the apply does not take ownership
+// of the namespace's labels.
 func namespaceOf(at agent.Place) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": at.Namespace},
 	}}
 }
 
-// secretOf returns the Secret with the keys that the agent reads. If configuration.Over is set, the Secret has this
-// resourceVersion, which makes the apply conditional.
+// secretOf returns the Secret with the keys that the agent reads. If configuration.Over is set, it becomes the resourceVersion in
+// the manifest, which makes the apply conditional.
 func secretOf(at agent.Place, configuration agent.Configuration) *unstructured.Unstructured {
 	data := map[string]any{}
 	for key, value := range map[string]string{

@@ -38,7 +38,7 @@ func resource(name string) schema.GroupVersionResource {
 
 // RemoveServices implements processes.Clusters. It removes the services of all cluster-wide brokers (ClusterServiceBrokers) whose
 // URL starts with address. Each call does a bounded amount of work, so callers repeat it until left is empty. left describes the
-// remaining services to users. It is empty if the cluster has no service catalog.
+// remaining services to users. It is also empty if the cluster has no service catalog.
 func (a Access) RemoveServices(ctx context.Context, shootName, address string) (left string, err error) {
 	err = a.withServices(ctx, shootName, func(ctx context.Context, services services) error {
 		found, err := services.remove(ctx, address)
@@ -58,7 +58,7 @@ func (a Access) ReleaseBrokers(ctx context.Context, shootName string) error {
 	})
 }
 
-// withServices calls work with a client for the cluster and a context that ends after maxDuration.
+// withServices calls the given function with a client for the cluster and a context that ends after maxDuration.
 func (a Access) withServices(ctx context.Context, shootName string, work func(context.Context, services) error) error {
 	ctx, cancel := context.WithTimeout(ctx, maxDuration)
 	defer cancel()
@@ -77,9 +77,10 @@ type services struct {
 	client dynamic.Interface
 }
 
-// remove deletes services and their bindings, and returns those that existed before the call. address selects services by the
-// URL of their broker. The service catalog rejects the deletion of a service that has bindings, so remove deletes the bindings
-// first. If one deletion fails, remove continues with the other objects and returns all errors.
+// remove deletes the services of brokers whose URL starts with address, and the bindings of these services. It returns the
+// services and bindings that existed before the call. The service catalog rejects the deletion of a service that has bindings, so
+// remove deletes only the bindings of such a service, and a later call deletes the service. If one deletion fails, remove
+// continues with the other objects and returns all errors.
 func (s services) remove(ctx context.Context, address string) (left remains, err error) {
 	if left.instances, err = s.of(ctx, address); err != nil || len(left.instances) == 0 {
 		return left, err

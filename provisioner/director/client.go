@@ -76,7 +76,7 @@ type Token struct {
 	ConnectorURL string
 }
 
-// New returns a client. It makes no call, so Director may be unavailable. It fails if the URL is invalid.
+// New returns a client. It does not call Director, which may be unavailable. It fails if the URL is invalid.
 func New(options Options) (*Client, error) {
 	if err := checkAddress(options.URL); err != nil {
 		return nil, fmt.Errorf("the URL of Director %w", err)
@@ -109,7 +109,7 @@ func newHTTPClient(transport http.RoundTripper, wrap func(http.RoundTripper) htt
 // checkAddress checks the form of a URL. Its error text is a clause that follows the name of the setting.
 func checkAddress(text string) error {
 	if !upstream.IsURL(text) {
-		return errors.New("must be like https://host/path")
+		return errors.New("must have the form https://host/path")
 	}
 
 	return nil
@@ -255,7 +255,7 @@ func (c *Client) Console(ctx context.Context, tenant, id string) (string, error)
 }
 
 // Update changes the runtime with the given ID. Director replaces the labels as a whole, so Update reads the current labels
-// first. If two updates are concurrent, the labels of one of them may be lost.
+// first. If two updates run concurrently, the labels that one of them sets may be lost.
 func (c *Client) Update(ctx context.Context, tenant, id string, change Change) error {
 	runtime, err := c.Get(ctx, tenant, id)
 	if err != nil {
@@ -319,7 +319,7 @@ func (c *Client) OneTimeToken(ctx context.Context, tenant, runtimeID string) (To
 	return Token{Token: secret.String(answer.Result.Token), ConnectorURL: answer.Result.ConnectorURL}, nil
 }
 
-// runtimeOf converts the generated type, whose optional fields are pointers.
+// runtimeOf converts the generated type, whose optional fields are pointers, to a Runtime.
 func runtimeOf(answer *wire.RuntimeFields) Runtime {
 	return Runtime{
 		ID: answer.Id, Name: answer.Name, Description: ptr.Deref(answer.Description, ""), Labels: ptr.Deref(answer.Labels, nil),

@@ -36,7 +36,8 @@ const (
 	keyTokensEndpoint = "tokens_endpoint"
 )
 
-// credentialsOf checks that all values are present. Its errors name the invalid key and never a value.
+// credentialsOf returns the credentials in the map, or an error if one is missing or the endpoint is not a valid URL. Errors name
+// the keys but never a value.
 func credentialsOf(values map[string]string) (ClientCredentials, error) {
 	found := ClientCredentials{
 		ClientID: values[keyClientID], ClientSecret: secret.String(values[keyClientSecret]), TokensEndpoint: values[keyTokensEndpoint],

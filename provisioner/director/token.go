@@ -20,7 +20,8 @@ const longestToken = 1 << 20
 // scopes returns the OAuth scopes that the Provisioner needs in Director.
 func scopes() []string { return []string{"runtime:read", "runtime:write"} }
 
-// newTokens returns an empty cache of access tokens. It limits the size of responses, which the OAuth library does not.
+// newTokens returns an empty cache of access tokens. It limits the size of the token endpoint's responses, which the OAuth
+// library does not.
 func newTokens(credentials Credentials, client *http.Client) *upstream.Tokens {
 	limited := *client
 	limited.Transport = bounds.Responses(longestToken)(client.Transport)

@@ -37,12 +37,13 @@ type step struct {
 
 // Adopt prepares a Shoot of Kyma Provisioner for changes by this Provisioner: it replaces the SecretBinding with the named
 // CredentialsBinding, and renames Kyma Provisioner's field manager. A single patch does both. It fails with failure.Transient if
-// the Shoot has changed since it was read. Adopt makes no call and reports false if there is nothing to change.
+// the Shoot has changed since it was read. If there is nothing to change, Adopt sends no request and returns false.
 func (c *Client) Adopt(ctx context.Context, read *gardencorev1beta1.Shoot, binding string) (bool, error) {
 	return c.patch(ctx, read, adoption(read, binding))
 }
 
-// Claim is like Adopt for a Shoot that any program created. It also sets the labels and annotations that identify the owner.
+// Claim does the same as Adopt, but for a Shoot that any program may have created. It also sets the labels and annotations that
+// identify the owner.
 func (c *Client) Claim(ctx context.Context, read *gardencorev1beta1.Shoot, binding string, owner metav1.ObjectMeta) (bool, error) {
 	steps := adoption(read, binding)
 	steps = append(steps, set("/metadata/labels", read.Labels, owner.Labels)...)
@@ -69,8 +70,8 @@ func set(path string, present, wanted map[string]string) []step {
 	return steps
 }
 
-// patch applies the steps. It fails with failure.Transient if the Shoot has changed since it was read. Without steps, it makes no call and
-// reports false.
+// patch applies the steps. It fails with failure.Transient if the Shoot has changed since it was read. If there are no steps, it
+// sends no request and returns false.
 func (c *Client) patch(ctx context.Context, read *gardencorev1beta1.Shoot, steps []step) (bool, error) {
 	if len(steps) == 0 {
 		return false, nil

@@ -89,8 +89,9 @@ func (c *Client) write(ctx context.Context, objects *shoot.Objects) error {
 	return c.apply(ctx, objects.Shoot, "applying the Shoot %q")
 }
 
-// apply sends one server-side apply. It takes ownership of fields that other field managers have set, for example kubectl,
-// because the order determines these fields. doing is the format string of the error text, with one verb for the object's name.
+// apply sends one server-side apply request. It takes ownership of fields that other field managers, for example kubectl, have
+// set, because the order determines these fields. doing is the format string of the error text, with one verb for the object's
+// name.
 func (c *Client) apply(ctx context.Context, object client.Object, doing string) error {
 	manifest, err := shoot.Manifest(object)
 	if err != nil {

@@ -66,8 +66,8 @@ type Owned struct {
 	Tenant string
 	// InstanceID and Record are the values of shoot.AnnotationInstanceID and shoot.AnnotationRecord, or empty.
 	InstanceID, Record string
-	// Deleting reports that Gardener is deleting the Shoot. Ready reports that its last operation has succeeded. Asleep reports that
-	// its spec requests hibernation.
+	// Deleting reports that Gardener is deleting the Shoot. Ready reports that Gardener's last operation on the Shoot has
+	// succeeded. Asleep reports that the spec of the Shoot requests hibernation.
 	Deleting, Ready, Asleep bool
 }
 
@@ -171,7 +171,7 @@ func (c *Client) Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) erro
 	return c.annotate(ctx, shoot, v1beta1constants.GardenerOperation, v1beta1constants.ShootOperationRetry)
 }
 
-// annotate patches the Shoot to set an annotation. It sends nothing if the annotation already has this value.
+// annotate patches the Shoot to set an annotation. It sends no request if the annotation already has this value.
 func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, key, value string) error {
 	if shoot.Annotations[key] == value {
 		return nil

@@ -46,9 +46,9 @@ func (b boundWatch) Stop() {
 	b.Interface.Stop()
 }
 
-// Connect returns a client for Gardener's API that uses the credentials in the kubeconfig file. It makes no call. The wrappers,
-// such as a circuit breaker, wrap the transport of all requests except watches: a watch would permanently occupy a slot of the
-// concurrency limit.
+// Connect returns a client for Gardener's API that uses the credentials in the kubeconfig file. It does not connect to Gardener
+// yet. The wrappers, such as a circuit breaker, wrap the transport of all requests except watches: a watch would permanently
+// occupy a slot of the concurrency limit.
 func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.RoundTripper) (client.WithWatch, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 	if err != nil {
@@ -120,7 +120,7 @@ func exceptWatches(wrap func(http.RoundTripper) http.RoundTripper) func(http.Rou
 	}
 }
 
-// divided is a transport that sends watches and other requests to different transports.
+// divided is a transport that sends watches and all other requests through two separate transports.
 type divided struct {
 	watches, others http.RoundTripper
 }

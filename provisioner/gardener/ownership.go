@@ -25,12 +25,12 @@ const (
 
 // takeOver makes fieldManager the owner of the fields that an earlier version of this Provisioner applied as formerManager, and
 // returns the updated Shoot. Otherwise a field that a later order omits would remain, because formerManager would still own it.
-// If there are no such fields, takeOver makes no call and returns the Shoot unchanged. Fields that Kyma Provisioner applied as
+// If there are no such fields, takeOver sends no request and returns the Shoot unchanged. Fields that Kyma Provisioner applied as
 // formerManager keep their owner.
 func (c *Client) takeOver(ctx context.Context, read *gardencorev1beta1.Shoot) (*gardencorev1beta1.Shoot, error) {
 	managed, err := takenOver(read.ManagedFields)
 	if err != nil {
-		return nil, failure.Wrap(failure.Internal, err, "reading the owners of the fields of the Shoot %q failed", read.Name)
+		return nil, failure.Wrap(failure.Internal, err, "reading the field owners of the Shoot %q failed", read.Name)
 	}
 
 	if managed == nil {

@@ -99,7 +99,7 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 		failure.ComponentGardener, reason, said)
 }
 
-// verb names what the Shoot's last operation does, for error texts.
+// verb returns a verb for the Shoot's last operation, such as "create", for error texts.
 func verb(shoot *gardencorev1beta1.Shoot) string {
 	switch shoot.Status.LastOperation.Type {
 	case gardencorev1beta1.LastOperationTypeCreate:

@@ -24,9 +24,9 @@ const (
 	watchPause = 2 * time.Second
 )
 
-// Watch calls changed with the name of each Shoot that is created, changed or deleted, until the context ends. It starts with
-// one call for every existing Shoot. All calls come from one goroutine. After a lost connection, Watch lists all Shoots again.
-// It therefore misses no change, but may report several changes of a Shoot as one.
+// Watch calls the given function with the name of each Shoot that is created, changed or deleted, until the context ends. It
+// starts with one call for every existing Shoot. All calls come from one goroutine. After a lost connection, Watch lists all
+// Shoots again. It therefore does not miss changes, but may report several changes of a Shoot as one.
 func (c *Client) Watch(ctx context.Context, changed func(name string)) error {
 	seconds := int64(watchTimeout.Seconds())
 

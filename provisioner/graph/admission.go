@@ -18,20 +18,21 @@ import (
 )
 
 const (
-	// maxErrors is the maximum number of errors in the response to an invalid request.
+	// maxErrors is the maximum number of validation errors that a response lists.
 	maxErrors = 20
 	// cachedQueries is the maximum number of parsed requests in the cache. Requests longer than maxCachedQuery bytes are not cached.
 	cachedQueries  = 500
 	maxCachedQuery = 16 << 10
 )
 
-// admission parses and validates requests before gqlgen does. Unlike gqlgen, it counts the parts of a request before validation, and stops
-// validating at the maximum number of errors. gqlgen gets the parsed request through its query cache.
+// admission parses and validates requests before gqlgen does. Unlike gqlgen, it rejects a request with too many parts before it
+// validates the request, and it stops validating when it has found more than maxErrors errors. gqlgen gets the parsed request
+// through queryCache.
 type admission struct {
 	schema *ast.Schema
 	limits limits
 	rules  []core.Rule
-	// admitted caches valid requests.
+	// admitted caches parsed, valid requests by their text.
 	admitted *lru.LRU[*ast.QueryDocument]
 }
 
@@ -92,7 +93,7 @@ func (a *admission) document(ctx context.Context, query string) (*ast.QueryDocum
 	return document, nil
 }
 
-// errTooMany ends the validation of a request with too many errors.
+// errTooMany is the panic value that stops a validation once it has found more than maxErrors errors.
 var errTooMany = errors.New("too many errors")
 
 // validate returns the first maxErrors errors. If there are more, it adds an error that says so.
@@ -112,7 +113,7 @@ func (a *admission) validate(document *ast.QueryDocument) (problems gqlerror.Lis
 	for _, rule := range a.rules {
 		rule.RuleFunc(observers, func(options ...core.ErrorOption) {
 			if len(problems) == maxErrors {
-				problems = append(problems, gqlerror.Errorf("more errors are not listed"))
+				problems = append(problems, gqlerror.Errorf("there are more errors, which are not listed"))
 
 				panic(errTooMany) // the rules offer no other way to stop them
 			}
@@ -134,7 +135,7 @@ func (a *admission) validate(document *ast.QueryDocument) (problems gqlerror.Lis
 // documentKey is the context key of an admitted document.
 type documentKey struct{}
 
-// queryCache passes the document in the context to gqlgen.
+// queryCache is gqlgen's query cache. It returns the admitted document from the context.
 type queryCache struct{}
 
 // Get implements graphql.Cache.
@@ -144,10 +145,10 @@ func (queryCache) Get(ctx context.Context, _ string) (*ast.QueryDocument, bool) 
 	return document, ok
 }
 
-// Add implements graphql.Cache. It does nothing, because admission has a cache.
+// Add implements graphql.Cache. It does nothing, because admission has its own cache.
 func (queryCache) Add(context.Context, string, *ast.QueryDocument) {}
 
-// admitting is a transport that runs the admission before gqlgen.
+// admitting wraps a gqlgen transport, so that the admission checks each request before gqlgen executes it.
 type admitting struct {
 	graphql.Transport
 
@@ -159,7 +160,7 @@ func (t admitting) Do(w http.ResponseWriter, r *http.Request, executor graphql.G
 	t.Transport.Do(w, r, admittingExecutor{executor, t.admission})
 }
 
-// admittingExecutor is gqlgen's executor, preceded by an admission.
+// admittingExecutor wraps gqlgen's executor and passes on only the requests that the admission accepts.
 type admittingExecutor struct {
 	graphql.GraphExecutor
 

@@ -50,7 +50,7 @@ func limited(ctx context.Context, next graphql.Resolver) (any, error) {
 	return next(ctx)
 }
 
-// textsIn returns the texts in an argument, or nil for an order or an adoption.
+// textsIn returns the texts in an argument, or nil for an order or an adoption, whose texts package validation checks.
 func textsIn(argument any) []string {
 	switch argument := argument.(type) {
 	case string:

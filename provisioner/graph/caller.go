@@ -28,9 +28,9 @@ const (
 // maxIdempotencyKey is the maximum length of an idempotency key, in characters.
 const maxIdempotencyKey = 255
 
-// queryingCaller reads the caller of a query from the headers. It replaces IDs that are not valid label values with the labels
-// that Shoots have instead, so that all ownership checks compare the same form. It trusts the headers, because package service
-// admits only authorized clients.
+// queryingCaller reads the caller of a query from the headers. If an ID is not a valid label value, it uses the label that Shoots
+// have instead of the ID, so that all ownership checks compare labels. It trusts the headers, because package service admits only
+// authorized clients.
 func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	headers := graphql.GetOperationContext(ctx).Headers
 
@@ -39,11 +39,11 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	caller.SubAccount, caller.OriginalSubAccount = tenancy.Read(headers, HeaderSubAccount, tenancy.HeaderOriginalSubAccount)
 
 	if caller.Tenant == "" {
-		return orders.Caller{}, invalid("the %s header is missing: it contains the account", HeaderTenant)
+		return orders.Caller{}, invalid("the %s header is missing: it must contain the account ID", HeaderTenant)
 	}
 
 	if max(utf8.RuneCountInString(caller.OriginalTenant), utf8.RuneCountInString(caller.OriginalSubAccount)) > bounds.ID {
-		return orders.Caller{}, invalid("the %s and %s headers must have at most %d characters", HeaderTenant, HeaderSubAccount, bounds.ID)
+		return orders.Caller{}, invalid("the %s and %s headers must each have at most %d characters", HeaderTenant, HeaderSubAccount, bounds.ID)
 	}
 
 	return caller, nil

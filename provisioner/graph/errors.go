@@ -31,7 +31,7 @@ const (
 )
 
 const (
-	// The default reasons, as in Kyma Provisioner.
+	// The reasons of errors that have no reason of their own, as in Kyma Provisioner.
 	reasonInternal   = "err_provisioner_internal"
 	reasonBadRequest = "err_provisioner_bad_request"
 
@@ -142,8 +142,8 @@ func recoverer(log logrus.FieldLogger) graphql.RecoverFunc {
 	}
 }
 
-// requestProblem shortens a message of gqlgen about a request to maxMessage characters, and removes the body of the request
-// from the message.
+// requestProblem removes the request's body from gqlgen's message about an invalid request, and shortens the message to
+// maxMessage characters.
 func requestProblem(message string) string {
 	if strings.HasPrefix(message, "json request body could not be decoded") {
 		message, _, _ = strings.Cut(message, " body:")

@@ -39,7 +39,7 @@ func NewHandler(options Options) http.Handler {
 	return mux
 }
 
-// newServer returns gqlgen's server with the Provisioner's limits and middleware. It has no transport for subscriptions and
+// newServer returns gqlgen's server with the Provisioner's limits and middleware. It has no transport for subscriptions or
 // uploads, because the schema has neither.
 func newServer(options Options) *handler.Server {
 	schema := generated.NewExecutableSchema(generated.Config{Resolvers: root{service: options.Service}})

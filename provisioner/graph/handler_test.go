@@ -179,7 +179,7 @@ func TestInvalidRequests(t *testing.T) {
 			reason: "Aliases must not multiply kubeconfigs, which Gardener signs.",
 			query: `{ a: runtimeStatus(id: "rt") { ...k } b: runtimeStatus(id: "rt") { ...k } c: runtimeStatus(id: "rt") { ...k }
 				d: runtimeStatus(id: "rt") { ...k } } fragment k on RuntimeStatus { ... on RuntimeStatus { runtimeConfiguration { kubeconfig } } }`,
-			status: http.StatusOK, want: "the request costs more than 100: a kubeconfig costs 25",
+			status: http.StatusOK, want: "the request costs more than 100. A kubeconfig costs 25",
 		},
 		"AliasedKubeconfigs": {
 			reason: "Aliases within one runtime must not multiply kubeconfigs.",

@@ -77,10 +77,10 @@ func strict(t testing.TB) runtimes {
 
 	return runtimes{
 		operationStatus: func(_ orders.Caller, id string) (operation.Status, error) {
-			return operation.Status{}, failure.New(failure.NotFound, "there is no operation %q of this tenant", id)
+			return operation.Status{}, failure.New(failure.NotFound, "this tenant has no operation %q", id)
 		},
 		runtimeStatus: func(_ orders.Caller, id string, _ orders.RuntimeFields) (orders.RuntimeStatus, error) {
-			return orders.RuntimeStatus{}, failure.New(failure.NotFound, "there is no runtime %q of this tenant", id)
+			return orders.RuntimeStatus{}, failure.New(failure.NotFound, "this tenant has no runtime %q", id)
 		},
 		deprovision: func(_ orders.Caller, id string) (string, error) {
 			t.Errorf("runtime %.20q was deprovisioned", id)
@@ -146,7 +146,7 @@ func TestErrorsAreBounded(t *testing.T) {
 	_, got := post(t, startServer(t, runtimes{}), asTenant("{"+many(50, "nothing%d")+"}"))
 
 	found := messages(t, got)
-	if len(found) != 21 || found[20] != "more errors are not listed" {
+	if len(found) != 21 || found[20] != "there are more errors, which are not listed" {
 		t.Errorf("want 20 errors and a hint, got %d: %.500s", len(found), got)
 	}
 }
@@ -180,7 +180,8 @@ func TestHostileVariables(t *testing.T) {
 	}
 }
 
-// BenchmarkHostileQueries shows the time for rejecting a hostile request, as a multiple of the time for decoding a plain JSON body of the same size.
+// BenchmarkHostileQueries reports how long it takes to reject a hostile request, as a multiple of the time to decode a plain JSON
+// body of the same size.
 func BenchmarkHostileQueries(b *testing.B) {
 	handler := graph.NewHandler(graph.Options{Service: strict(b), Log: logging.Discard(), Endpoint: "/graphql"})
 

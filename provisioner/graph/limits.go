@@ -14,9 +14,9 @@ import (
 const (
 	maxBody   = 1 << 20 // bytes
 	maxTokens = 10_000
-	// maxName is the maximum length of names, including aliases, in bytes. Responses repeat them.
+	// maxName is the maximum length of names, including aliases, in bytes. It is small because responses repeat the names.
 	maxName = 64
-	// maxParts is the maximum number of operations. The same limit applies to fragments, to variables and to directives.
+	// maxParts is the maximum number of operations in a request and, separately, of fragments, of variables and of directives.
 	maxParts  = 200
 	maxFields = 1000
 	maxDepth  = 20
@@ -37,7 +37,8 @@ type limits struct {
 	cost int
 }
 
-// size is the size of a selection. Field counts and costs of nested selections add up; depth is their maximum.
+// size is the size of a selection, including its nested selections: the number of fields, the depth of the deepest field, and the
+// total cost.
 type size struct{ fields, depth, cost int }
 
 // The costs of fields that need a query or a call. With aliases, a request can select such a field many times; clients of Kyma
@@ -69,18 +70,18 @@ func costs() map[string]int {
 	}
 }
 
-// ExtensionName names the extension for gqlgen.
+// ExtensionName implements graphql.HandlerExtension.
 func (limits) ExtensionName() string { return "Limits" }
 
-// Validate accepts every schema.
+// Validate implements graphql.HandlerExtension. It accepts every schema.
 func (limits) Validate(graphql.ExecutableSchema) error { return nil }
 
 // MutateOperationContext rejects an operation whose cost exceeds the limit. gqlgen calls it after validation and before execution.
 func (l limits) MutateOperationContext(_ context.Context, request *graphql.OperationContext) *gqlerror.Error {
 	if l.meter(request.Doc).measure(request.Operation.SelectionSet).cost > l.cost {
-		return gqlerror.Errorf("the request costs more than %d: a kubeconfig costs %d, operationChanges %d, a mutation, a list, its total, the errors of an "+
-			"operation, a connection status, a hibernation status, a maintenance window or a console %d, a runtime or an operation %d; "+
-			"spread it over several requests",
+		return gqlerror.Errorf("the request costs more than %d. A kubeconfig costs %d; operationChanges costs %d; a mutation, a list, a total count, the errors of an "+
+			"operation, a connection status, a hibernation status, a maintenance window or a console costs %d; a runtime or an operation costs %d. "+
+			"Split the request into several requests",
 			l.cost, costOfAccess, costOfWaiting, costOfCall, costOfRow)
 	}
 

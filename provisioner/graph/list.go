@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/orders"
 )
 
-// defaultPage is the size of a page if the request has `first: null`. It equals the default in the schema.
+// defaultPage is the page size if the request sets `first` to null. It equals the default in the schema.
 const defaultPage = 50
 
 // Runtimes resolves Query.runtimes.
@@ -89,7 +89,7 @@ func pageOf(ctx context.Context, typeName string, first *int, after *string) ord
 	return page
 }
 
-// pageInfo returns the cursor of the next page, and whether there is a next page. next is empty on the last page.
+// pageInfo returns a PageInfo with the given cursor of the next page. The cursor is empty if there is no next page.
 func pageInfo(next string) *model.PageInfo {
 	if next == "" {
 		return &model.PageInfo{}

@@ -35,7 +35,7 @@ func TestTenantOfLists(t *testing.T) {
 	const (
 		missing = "the tenant header is missing: a list without it requires the operator role"
 		another = "the tenant header contains a different account than the filter"
-		long    = "the tenant and sub-account headers must have at most 255 characters"
+		long    = "the tenant and sub-account headers must each have at most 255 characters"
 	)
 
 	hashed := "sha256-3973e022e93220f9212c18d0d0c543ae" // of "-"
@@ -205,7 +205,7 @@ func TestAnswersOfLists(t *testing.T) {
 		},
 		listOperations: func(_ orders.OperationFilter, page orders.Page) (orders.OperationList, error) {
 			if page.After != "" {
-				return orders.OperationList{}, failure.New(failure.Invalid, "after: not an endCursor of this list").At("after")
+				return orders.OperationList{}, failure.New(failure.Invalid, "after: must be an endCursor of this list").At("after")
 			}
 
 			return orders.OperationList{Operations: []orders.ListedOperation{
@@ -237,7 +237,7 @@ func TestAnswersOfLists(t *testing.T) {
 		},
 		"cursor": {
 			"the error names the argument", `{ operations(after: "x") { totalCount } }`,
-			`{"errors":[{"message":"after: not an endCursor of this list","path":["operations"],"extensions":{"error_code":400,` +
+			`{"errors":[{"message":"after: must be an endCursor of this list","path":["operations"],"extensions":{"error_code":400,` +
 				`"error_component":"provisioner","error_fields":["after"],"error_reason":"err_provisioner_bad_request"}}],"data":null}`,
 		},
 	}

@@ -7,9 +7,10 @@ import (
 	"github.com/vektah/gqlparser/v2/validator/core"
 )
 
-// mergeable returns a validation rule: fields that have the same name in the response must be the same field with the same arguments. It
-// compares each field only with the first one of its name and type, so it takes linear time. Unlike the rule of the specification, it
-// does not compare fields of different members of a union: the response contains only one of them.
+// mergeable returns a validation rule: fields that have the same name in the response must be the same field with the same
+// arguments. It compares each field only with the first field that has the same name and type, so it takes linear time. Unlike
+// the rule of the specification, it does not compare fields of different members of a union: the response contains only one of
+// them.
 func mergeable() core.Rule {
 	return core.Rule{Name: "OverlappingFieldsCanBeMerged", RuleFunc: func(observers *core.Events, report core.AddErrFunc) {
 		observers.OnOperation(func(walker *core.Walker, operation *ast.OperationDefinition) {

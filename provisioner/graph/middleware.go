@@ -31,7 +31,7 @@ func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler
 		switch {
 		case errors.As(err, &tooLong):
 			refuse(w, http.StatusRequestEntityTooLarge, present(r.Context(),
-				failure.New(failure.Invalid, "the request is larger than %d KiB: send less, or spread it over several requests", maxBody>>10)))
+				failure.New(failure.Invalid, "the request is larger than %d KiB: reduce it, or split it into several requests", maxBody>>10)))
 		case err != nil:
 			refuse(w, http.StatusBadRequest, present(r.Context(), failure.Wrap(failure.Invalid, err, "the request is incomplete")))
 		case bounds.JSON("the request", variablesIn(r, body)) != nil:
@@ -120,8 +120,8 @@ func statusOf(err *gqlerror.Error) int {
 
 // Recorder records rejected mutations and denied kubeconfigs in the audit log.
 type Recorder interface {
-	// Refused records the rejected request. It returns no error: a failure to record is only logged, and the client gets the same rejection
-	// either way.
+	// Refused records the rejected request. It does not return an error: a failure to record is only logged, and the client gets
+	// the same rejection either way.
 	Refused(ctx context.Context, entry auditlog.Entry)
 }
 

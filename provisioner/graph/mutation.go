@@ -89,7 +89,7 @@ func (m mutation) RollBackUpgradeOperation(ctx context.Context, id string, clien
 	})
 }
 
-// mutate reads the caller of a mutation from the headers and calls the service.
+// mutate reads the caller from the headers and calls the given method of the service for this caller.
 func mutate[T any](ctx context.Context, call func(caller orders.Caller) (T, error)) (T, error) {
 	return answered(ctx, mutatingCaller, call)
 }

@@ -92,7 +92,7 @@ func TestRefusedMutations(t *testing.T) {
 		`"extensions":{"error_code":400,"error_component":"provisioner","error_reason":"err_provisioner_bad_request"}}],` +
 		`"data":DATA}`
 
-	const headless = "the tenant header is missing: it contains the account"
+	const headless = "the tenant header is missing: it must contain the account ID"
 
 	upgradeShoot := `mutation { result: upgradeShoot(id: "rt-1", config: {gardenerConfig: {machineType: "big"}}) { id } }`
 	upgradeRuntime := `mutation { result: upgradeRuntime(id: "rt-1", config: {kymaConfig: {version: "2", components: []}}) { id } }`
@@ -130,12 +130,12 @@ func TestRefusedMutations(t *testing.T) {
 			reason: "The tenant is required.", query: upgradeRuntime, message: headless,
 		},
 		"UpgradeShoot": {
-			reason: "The tenant is required.", query: upgradeShoot, message: "the tenant header is missing: it contains the account",
+			reason: "The tenant is required.", query: upgradeShoot, message: "the tenant header is missing: it must contain the account ID",
 		},
 		"HibernateRuntime": {
 			reason:  "The tenant is required.",
 			query:   `mutation { result: hibernateRuntime(id: "rt-1") { id } }`,
-			message: "the tenant header is missing: it contains the account",
+			message: "the tenant header is missing: it must contain the account ID",
 		},
 		"RollBackUpgradeOperation": {
 			reason:  "The tenant is required.",
@@ -145,7 +145,7 @@ func TestRefusedMutations(t *testing.T) {
 		"ReconnectRuntimeAgent": {
 			reason: "The tenant is required.", data: "null",
 			query:   `mutation { result: reconnectRuntimeAgent(id: "rt-1") }`,
-			message: "the tenant header is missing: it contains the account",
+			message: "the tenant header is missing: it must contain the account ID",
 		},
 	}
 

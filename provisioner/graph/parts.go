@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
-// parts counts the parts of a request that have separate limits. Some validation rules take time proportional to the product of two of
-// these counts.
+// parts contains the number of variables, directives, operations and fragments in a request, each of which is limited. Some
+// validation rules take time proportional to the product of two of these counts.
 type parts struct {
 	variables, directives int
 	operations, fragments int

@@ -12,7 +12,7 @@ import (
 
 const reasonForbidden = "err_provisioner_forbidden"
 
-// mayAccessClusters reports whether the client may get admin kubeconfigs and order changes of runtimes. Only admins and the
+// mayAccessClusters reports whether the client may get admin kubeconfigs and order changes to runtimes. Only admins and the
 // broker, whose role is RoleOSB, may do so. Orders are included because an order can name new administrators of a cluster.
 func mayAccessClusters(ctx context.Context) bool {
 	return auth.FromContext(ctx).Has(auth.RoleOSB, auth.RoleAdmin)

@@ -29,8 +29,8 @@ func (q query) RuntimeStatus(ctx context.Context, id string) (*model.RuntimeStat
 	})
 }
 
-// answered reads the caller from the headers with identify and calls the service. After an error it returns the zero value,
-// which gqlgen encodes as null.
+// answered reads the caller from the headers with the given identify function and calls the service. After an error it returns
+// the zero value, which gqlgen encodes as null.
 func answered[T any](ctx context.Context, identify func(context.Context) (orders.Caller, error),
 	call func(caller orders.Caller) (T, error),
 ) (T, error) {
@@ -75,7 +75,7 @@ func (q query) RuntimeOperationStatus(ctx context.Context, id string) (*model.Op
 // operationErrors provides the resolver of OperationStatus.errors.
 type operationErrors struct{ service Queries }
 
-// Errors resolves OperationStatus.errors. The parent field has checked that the operation belongs to the tenant.
+// Errors resolves OperationStatus.errors. The resolver of the parent field has checked that the operation belongs to the tenant.
 func (o operationErrors) Errors(ctx context.Context, status *model.OperationStatus) ([]*model.Error, error) {
 	messages, err := o.service.OperationErrors(ctx, ptr.Deref(status.ID, ""))
 	if err != nil {
@@ -91,7 +91,7 @@ func (o operationErrors) Errors(ctx context.Context, status *model.OperationStat
 }
 
 // OperationChanges resolves Query.operationChanges. It needs no tenant: changes contain only IDs, kinds and states, and the
-// broker follows the operations of all tenants. A wait outside the range from 0 to maxWait is set to the nearest limit.
+// broker follows the operations of all tenants. A wait below 0 counts as 0, and a wait above maxWait counts as maxWait.
 func (q query) OperationChanges(ctx context.Context, after *string, waitSeconds *int) (*model.OperationChanges, error) {
 	wait := defaultWait
 	if waitSeconds != nil {

@@ -178,7 +178,7 @@ func provisionRules() map[string]rule {
 		},
 		"no room": {
 			"a rolling update must add or remove a machine", provisionOf(fields{"maxSurge": 0}, nil),
-			"maxSurge and maxUnavailable must not both be 0: no machine could be replaced",
+			"maxSurge and maxUnavailable must not both be 0, because no machine could then be replaced",
 			[]string{inCluster + "maxSurge"},
 		},
 		"purpose": {
@@ -259,7 +259,7 @@ func provisionRules() map[string]rule {
 			"a primary provider is required", provisionOf(fields{"dnsConfig": fields{"domain": "example.com", "providers": []any{fields{
 				"domainsInclude": []any{"example.com"}, "primary": false, "secretName": "s", "type": "t",
 			}}}}, nil),
-			"dnsConfig.providers must have one primary provider, not 0",
+			"dnsConfig.providers must contain exactly one primary provider, not 0",
 			[]string{inCluster + "dnsConfig.providers"},
 		},
 		"name of a pool": {

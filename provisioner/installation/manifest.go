@@ -66,7 +66,7 @@ func Parse(files []ManifestFile, values map[string]string) ([]*unstructured.Unst
 	})
 }
 
-// Keys returns the set of keys that the files refer to.
+// Keys returns the set of keys that the placeholders in the files refer to.
 func Keys(files []ManifestFile) (map[string]bool, error) {
 	keys := map[string]bool{}
 	_, err := read(files, func(key string) (string, bool) {
@@ -76,7 +76,7 @@ func Keys(files []ManifestFile) (map[string]bool, error) {
 	return keys, err
 }
 
-// read parses the files. It replaces each placeholder with the text that value returns for its key.
+// read parses the files. It replaces each placeholder with the text that the given function returns for its key.
 func read(files []ManifestFile, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, file := range files {
@@ -161,7 +161,7 @@ func line(document *yaml.Node) int {
 // placeholder matches a reference to a value. An additional dollar sign makes it literal text.
 var placeholder = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
 
-// key matches the names of values.
+// key matches valid names of values; see IsKey.
 var key = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
 // IsKey reports whether the text is a valid name of a value: letters, digits, dots, hyphens and underscores, with a letter or
@@ -195,7 +195,7 @@ func fillText(node *yaml.Node, value func(key string) (string, bool)) error {
 		}
 		name := found[len("${") : len(found)-len("}")]
 		if !IsKey(name) {
-			failed = fmt.Errorf("line %d: %q is not a valid name of a value; write $%s for the text itself", node.Line, name, found)
+			failed = fmt.Errorf("line %d: %q is not a valid key; to get the text itself, write $%s", node.Line, name, found)
 			return found
 		}
 		text, known := value(name)

@@ -89,8 +89,8 @@ func TestErrorsNameTheFile(t *testing.T) {
 		"text":       {"a file may contain other text by mistake", "hello", "a.yaml: line 1: not an object"},
 		"in a list":  {"objects in lists are validated as well", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1}]", "the object has no kind"},
 		"no value":   {"a missing value must not become an empty text", "apiVersion: v1\nkind: X\nmetadata:\n  name: ${who}", "a.yaml: line 4: there is no value for ${who}"},
-		"shell form": {"shell syntax is rejected as a likely mistake", "a: ${X:-y}", `a.yaml: line 1: "X:-y" is not a valid name of a value; write $${X:-y}`},
-		"empty name": {"an empty name is a mistake", "a: ${}", `a.yaml: line 1: "" is not a valid name of a value`},
+		"shell form": {"shell syntax is rejected as a likely mistake", "a: ${X:-y}", `a.yaml: line 1: "X:-y" is not a valid key; to get the text itself, write $${X:-y}`},
+		"empty name": {"an empty name is a mistake", "a: ${}", `a.yaml: line 1: "" is not a valid key`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := installation.Parse([]installation.ManifestFile{{Name: "a.yaml", Content: []byte(tc.content)}}, nil)

@@ -29,7 +29,7 @@ func (o Owners) Add(component, namespace string, objects []*unstructured.Unstruc
 		}
 		o[id] = component
 		if _, expires, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished"); expires {
-			problems = append(problems, fmt.Sprintf("component %q: Job %q has ttlSecondsAfterFinished: omit it, because a deleted Job would be started again",
+			problems = append(problems, fmt.Sprintf("component %q: Job %q has ttlSecondsAfterFinished: remove this field, because a deleted Job would be created and run again",
 				component, object.GetName()))
 		}
 	}

@@ -36,7 +36,7 @@ type Component struct {
 	DependsOn []string
 	// Values replace the placeholders in the manifests. Values from the order override values from the release.
 	Values map[string]string
-	// SecretKeys are the keys of secret values, which messages never contain.
+	// SecretKeys are the keys of the secret values. Messages never contain these values.
 	SecretKeys []string
 	// Optional reports whether the release works without the component.
 	Optional bool
@@ -65,7 +65,7 @@ type Progress struct {
 	Message string
 }
 
-// Target is the cluster of a runtime during an operation.
+// Target is the cluster on which an operation installs or uninstalls Kyma.
 type Target struct {
 	RuntimeID string
 	ShootName string

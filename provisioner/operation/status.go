@@ -14,7 +14,7 @@ type Status struct {
 	Kind string
 	// State is one of Pending, InProgress, Succeeded and Failed.
 	State process.State
-	// Message is the progress or the outcome, for people.
+	// Message describes the progress or the outcome to people.
 	Message string
 	// Problem is the cause of a failure or, while the engine retries a step, the error of the last attempt.
 	Problem process.Problem
@@ -52,7 +52,7 @@ func StatesOf(public process.State) []process.State {
 	}
 }
 
-// progress describes an operation without a problem to users.
+// progress returns the message for users about an operation that has no problem.
 func progress(record process.Record) string {
 	switch record.State {
 	case process.Succeeded:

@@ -13,10 +13,10 @@ import (
 // accounts implements operatorserver.Accounts. The Provisioner's accounts are its tenants.
 type accounts struct{ runtimes *runtimes.Store }
 
-// Key returns the label for the account's ID, which is the form that rows contain.
+// Key returns the label for the account's ID. The rows of runtimes contain this label.
 func (accounts) Key(account string) string { return tenancy.Label(account) }
 
-// Remaining returns the runtimes of the account that are not deleted, at most limit.
+// Remaining returns at most limit runtimes of the account that are not deleted.
 func (a accounts) Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error) {
 	found, err := a.runtimes.OfTenant(ctx, tx, tenancy.Label(account), limit)
 	remaining := make([]operatorapi.AccountInstance, 0, len(found))

@@ -44,7 +44,7 @@ func Paths() []string {
 // subjects gives package operatorserver access to the runtimes. It implements operatorserver.Subjects.
 type subjects struct{ runtimes *runtimes.Store }
 
-// Noun returns "runtime".
+// Noun implements operatorserver.Subjects. It returns "runtime".
 func (subjects) Noun() string { return "runtime" }
 
 // IDs returns the runtime's ID as the instance ID. The binding ID is always empty, because the Provisioner has no bindings.

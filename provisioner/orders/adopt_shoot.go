@@ -58,7 +58,7 @@ type Adoption struct {
 type Adopted struct {
 	RuntimeID  string
 	Generation int
-	// Earlier reports that the Shoot was already a runtime of the tenant and the instance.
+	// Earlier reports that the Shoot was adopted before, for the same tenant and instance.
 	Earlier bool
 	Cluster *spec.Cluster
 	// Changes lists what the adoption and the runtime's first change modify in the Shoot.
@@ -113,8 +113,8 @@ func (s *Service) AdoptShoot(ctx context.Context, caller Caller, wanted Adoption
 	return found, s.claim(ctx, present, binding, runtime)
 }
 
-// adoptedBefore returns the existing runtime if the Shoot was already adopted for the tenant and the instance. The error is
-// failure.Conflict if another runtime has the name of the Shoot.
+// adoptedBefore returns the existing runtime if the Shoot was already adopted for the tenant and the instance, or a zero Adopted
+// if no runtime has the name of the Shoot. The error is failure.Conflict if another runtime has the name.
 func (s *Service) adoptedBefore(ctx context.Context, caller Caller, wanted Adoption, found Adopted) (Adopted, error) {
 	existing, err := s.Runtimes.OfShoot(ctx, s.Runtimes.Reader(), wanted.ShootName)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -148,14 +148,14 @@ func adoptable(present *gardencorev1beta1.Shoot, runtimeID, tenant string) error
 
 	switch {
 	case owner != runtimeID:
-		return failure.New(failure.Conflict, "the Shoot %q belongs to the runtime %s, which this Provisioner does not have: run 'ebctl "+
+		return failure.New(failure.Conflict, "the Shoot %q belongs to the runtime %s, which is not in the database of this Provisioner: run 'ebctl "+
 			"reconcile' or 'provisioner adopt'", name, owner)
 	case present.Annotations[shoot.AnnotationRuntimeID] != "" && present.Labels[shoot.LabelAccount] != tenant:
 		return failure.New(failure.Conflict, "the Shoot %q is part of an unfinished adoption by another account", name)
 	case present.DeletionTimestamp != nil:
 		return failure.New(failure.Conflict, "Gardener is deleting the Shoot %q", name)
 	case last == nil || last.State != gardencorev1beta1.LastOperationStateSucceeded:
-		return failure.New(failure.Permanent, "the last operation of the Shoot %q has not succeeded: wait for it, or repair the Shoot", name)
+		return failure.New(failure.Permanent, "Gardener's last operation on the Shoot %q has not succeeded: wait until it has, or repair the Shoot", name)
 	case shoot.Asleep(present):
 		return failure.New(failure.Permanent, "the Shoot %q is hibernated: wake it up first", name)
 	default:
@@ -211,7 +211,7 @@ func (s *Service) adopted(caller Caller, wanted Adoption, present *gardencorev1b
 			texts = append(texts, each.String())
 		}
 
-		return runtime, failure.New(failure.Permanent, "an order cannot express the Shoot %q: its first change would change %s",
+		return runtime, failure.New(failure.Permanent, "an order cannot express the Shoot %q: the first change of the runtime would also modify %s",
 			present.Name, strings.Join(texts, "; "))
 	}
 
@@ -247,7 +247,7 @@ func (s *Service) claim(ctx context.Context, present *gardencorev1beta1.Shoot, b
 		}
 
 		if !inserted {
-			return operation.Status{}, failure.New(failure.Conflict, "another runtime now has the ID or the Shoot name of this one: repeat the dry run")
+			return operation.Status{}, failure.New(failure.Conflict, "another runtime now has the same ID or Shoot name: repeat the dry run")
 		}
 
 		if err := s.Operations.InsertEnded(ctx, tx, process.New{

@@ -14,9 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// edit gets the data of a new operation with the current runtime, and replaces the runtime by its state after the operation. An
-// edit runs in the transaction while the row is locked, so it must not call other systems. If it returns an error, the operation
-// is rejected.
+// edit gets the data of a new operation with the current runtime, and replaces the runtime in the data with its state after the
+// operation. An edit runs in the transaction while the row is locked, so it must not call other systems. If it returns an error,
+// the operation is rejected.
 type edit func(ctx context.Context, tx storage.Tx, data *operation.Data) error
 
 // change accepts an operation on an existing runtime. Its error is failure.Conflict if the runtime cannot be changed (see
@@ -83,7 +83,7 @@ func changeable(runtime runtimes.Runtime, past []process.Record) error {
 	case !hasCluster(runtime, past):
 		return refused("the runtime %s has no cluster, because its creation failed: provision it again", runtime.ID)
 	case operation.Deprovisions(past[0].Kind):
-		return refused("the removal of the runtime %s has started and failed: deprovision it again", runtime.ID)
+		return refused("the removal of the runtime %s has failed: deprovision it again", runtime.ID)
 	default:
 		return nil
 	}

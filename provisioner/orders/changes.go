@@ -18,10 +18,9 @@ import (
 const (
 	// feedPause is the interval at which a waiting request queries the database.
 	feedPause = 250 * time.Millisecond
-	// feedOverlap is the period before its cursor that each request reads again, to find changes that became visible late. The
-	// time of a change is the start of its write, but the change becomes visible only with the commit. A write may wait ten
-	// seconds for the database (see packages process and storage), so it can become visible after changes that are up to ten
-	// seconds newer.
+	// feedOverlap is how far before its cursor a request starts to read, to find changes that became visible late. The time of a
+	// change is the start of its write, but the change becomes visible only with the commit. A write may wait ten seconds for the
+	// database (see packages process and storage), so it can become visible after changes that are up to ten seconds newer.
 	feedOverlap = 12 * time.Second
 	// feedPage is the maximum number of changes in one response.
 	feedPage = 500
@@ -75,8 +74,8 @@ func (s *Service) Changes(ctx context.Context, after string, wait time.Duration)
 	}
 }
 
-// changesAfter reads one page of changes. The query also returns the changes in the overlap that the client already has. Its
-// limit grows with their number, so that the page always has room for new changes.
+// changesAfter reads one page of changes. The query also returns the changes in the overlap that the client already has. The
+// limit of the query grows with the number of these changes, so that the page always has room for new changes.
 func (s *Service) changesAfter(ctx context.Context, from cursor) (cursor, []Change, error) {
 	sent := make(map[uint32]bool, len(from.Sent))
 	for _, mark := range from.Sent {
@@ -148,7 +147,7 @@ func (c cursor) String() string {
 func parseCursor(text string) (cursor, error) {
 	encoded, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(encoded) < 8 || len(encoded)%markSize != 0 {
-		return cursor{}, failure.New(failure.Invalid, "after: not a cursor of operationChanges; omit it to start again")
+		return cursor{}, failure.New(failure.Invalid, "after: must be a cursor from operationChanges; omit it to start again")
 	}
 
 	parsed := cursor{At: time.UnixMicro(int64(binary.BigEndian.Uint64(encoded)))} //nolint:gosec // any number is a time

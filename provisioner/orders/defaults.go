@@ -6,7 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// The default sizes of a cluster, in machines. They suit an evaluation.
+// The default sizes of a cluster, in machines. They suit evaluation clusters.
 const (
 	defaultMinimum = 1
 	defaultMaximum = 3
@@ -46,7 +46,7 @@ func (d Defaults) completed(order spec.Runtime) spec.Runtime {
 	return order
 }
 
-// zones returns the number of zones in an order that is not validated yet.
+// zones returns the number of zones in an order. The order may be invalid, because it has not been validated yet.
 func zones(provider *spec.Provider) int {
 	count := 0
 

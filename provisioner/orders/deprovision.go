@@ -15,8 +15,8 @@ import (
 
 // Deprovision accepts the removal of a runtime and returns the ID of the operation. It also cancels the running operation, which
 // stops at its next safe point; the removal starts afterwards. While a removal is in progress or after it has succeeded,
-// Deprovision returns the operation of that removal for any key. After a failed removal it accepts a new one, because the
-// cluster may still exist.
+// Deprovision returns the operation of that removal, whatever the idempotency key. After a failed removal it accepts a new one,
+// because the cluster may still exist.
 //
 // For an unknown runtime whose Shoot exists, the error is a failure.Conflict: the caller must not assume that the runtime was
 // removed.
@@ -74,8 +74,8 @@ func (s *Service) Deprovision(ctx context.Context, caller Caller, runtimeID stri
 }
 
 // checkForeignShoot returns a failure.Conflict if a Shoot exists for a runtime without a row: another Provisioner created it, or
-// the database was lost. Otherwise, including for a runtime of another tenant, it returns unknown, the error for a missing
-// runtime.
+// the database was lost. Otherwise, including for a runtime of another tenant, it returns the given error, which reports an
+// unknown runtime.
 func (s *Service) checkForeignShoot(ctx context.Context, runtimeID string, unknown error) error {
 	if _, err := s.Runtimes.Get(ctx, s.Runtimes.Reader(), runtimeID); err == nil || !errors.Is(err, storage.ErrNotFound) {
 		return cmp.Or(unavailable(err), unknown)

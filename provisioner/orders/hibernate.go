@@ -40,7 +40,7 @@ func (s *Service) WakeUp(ctx context.Context, caller Caller, runtimeID string) (
 	return s.change(ctx, caller, runtimeID, operation.KindWakeUp, unchanged)
 }
 
-// addShoot adds the selected parts that come from the Shoot: the hibernation status and the maintenance window.
+// addShoot reads the Shoot and adds the hibernation status and the maintenance window to the status, if the request selects them.
 func (s *Service) addShoot(ctx context.Context, shootName string, want RuntimeFields, status *RuntimeStatus) error {
 	if !want.Hibernation && !want.Maintenance {
 		return nil

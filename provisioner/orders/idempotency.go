@@ -18,7 +18,7 @@ const HeaderIdempotencyKey = "Idempotency-Key"
 // fields that identify an order. A client that was upgraded between the two requests may repeat the order with other values in
 // the remaining fields: see docs/adr/0034-idempotency-keys-identify-an-order.md.
 type request struct {
-	// runtimeID is empty for a new runtime.
+	// runtimeID is the ID of the existing runtime, or empty in a request for a new runtime.
 	runtimeID string
 	// shootName and instanceID are the cluster name and the service instance ID in the order for a new runtime. instanceID may be
 	// empty.
@@ -27,8 +27,8 @@ type request struct {
 	fulfilledBy func(kind string) bool
 }
 
-// requestFor returns the request for an operation of the given kind on an existing runtime. Upgrades of Kyma with and without
-// Kubernetes are the same request, because they belong to the same mutation.
+// requestFor returns the request for an operation of the given kind on an existing runtime. An upgrade of Kyma alone and an
+// upgrade of Kyma and Kubernetes count as the same request, because both come from the same mutation.
 func requestFor(runtimeID, kind string) request {
 	return request{runtimeID: runtimeID, fulfilledBy: func(other string) bool {
 		return other == kind || operation.UpgradesKyma(other) && operation.UpgradesKyma(kind)
@@ -88,7 +88,7 @@ func creation(order spec.Runtime) request {
 	return wanted
 }
 
-// isAbout reports whether the operation of an earlier request carries out this request.
+// isAbout reports whether the given operation, which an earlier request has created, also carries out the given request.
 func (s *Service) isAbout(ctx context.Context, tx storage.Tx, record process.Record, request request) (bool, error) {
 	if !request.fulfilledBy(record.Kind) {
 		return false, nil

@@ -88,8 +88,8 @@ type OperationList struct {
 	Total      int
 }
 
-// ListRuntimes returns a page of runtimes with their newest operations. It decrypts no configuration, so it also lists runtimes
-// whose encryption key is lost. The error is failure.Invalid for an invalid page or filter.
+// ListRuntimes returns a page of runtimes with their newest operations. It does not decrypt configurations, so it also lists
+// runtimes whose encryption key is lost. The error is failure.Invalid for an invalid page or filter.
 func (s *Service) ListRuntimes(ctx context.Context, filter RuntimeFilter, page Page) (RuntimeList, error) {
 	after, err := page.check(filter.ID, filter.Tenant, filter.SubAccount, filter.ShootName, filter.Region)
 	if err != nil {
@@ -227,11 +227,11 @@ func unfinished(states []process.State) []process.State {
 	return slices.DeleteFunc(states, process.State.Terminal)
 }
 
-// check returns the position after which the page starts. Its error is failure.Invalid if the page, or one of the filter's texts,
-// is invalid.
+// check validates the page and the given texts of the filter, and returns the position after which the page starts. Its error is
+// failure.Invalid.
 func (p Page) check(texts ...string) (storage.Cursor, error) {
 	if p.Size < 1 || p.Size > maxPage {
-		return storage.Cursor{}, failure.New(failure.Invalid, "first: must be from 1 to %d", maxPage).At("first")
+		return storage.Cursor{}, failure.New(failure.Invalid, "first: must be between 1 and %d", maxPage).At("first")
 	}
 
 	for _, text := range texts {
@@ -246,7 +246,7 @@ func (p Page) check(texts ...string) (storage.Cursor, error) {
 
 	after, valid := storage.ParseCursor(p.After)
 	if !valid {
-		return storage.Cursor{}, failure.New(failure.Invalid, "after: not an endCursor of this list").At("after")
+		return storage.Cursor{}, failure.New(failure.Invalid, "after: must be an endCursor of this list").At("after")
 	}
 
 	return after, nil

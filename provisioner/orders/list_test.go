@@ -200,9 +200,9 @@ func TestInvalidPages(t *testing.T) {
 		shoot string
 		want  string
 	}{
-		"a page has entries":    {orders.Page{}, "", "first: must be from 1 to 100"},
-		"a page has a limit":    {orders.Page{Size: 101}, "", "first: must be from 1 to 100"},
-		"a cursor of this list": {orders.Page{Size: 1, After: "?"}, "", "after: not an endCursor of this list"},
+		"a page has entries":    {orders.Page{}, "", "first: must be between 1 and 100"},
+		"a page has a limit":    {orders.Page{Size: 101}, "", "first: must be between 1 and 100"},
+		"a cursor of this list": {orders.Page{Size: 1, After: "?"}, "", "after: must be an endCursor of this list"},
 		"PostgreSQL has no NUL": {orders.Page{Size: 1}, "c\x00", "filter: a value contains a NUL character or is not valid UTF-8"},
 	} {
 		_, one := f.service.ListRuntimes(t.Context(), orders.RuntimeFilter{ShootName: c.shoot}, c.page)

@@ -131,7 +131,7 @@ func TestReconnectionIsRefused(t *testing.T) {
 				_, runtimeID := f.provision("other", "", "c-first")
 
 				return runtimeID
-			}, failure.NotFound, "of this tenant",
+			}, failure.NotFound, "this tenant has no runtime",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

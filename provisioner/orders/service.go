@@ -41,23 +41,23 @@ type Kubeconfigs interface {
 	AdminKubeconfig(ctx context.Context, shootName string, valid time.Duration) ([]byte, error)
 }
 
-// Registrar registers runtimes in Director before they are accepted. Its errors come from package failure, except for errors of
-// the database. The calls follow this sequence: Register or Has, then Accept in the transaction, then Forget after the
+// Registrar registers runtimes in Director before their orders are accepted. Its errors come from package failure, except for
+// errors of the database. The calls follow this sequence: Register or Has, then Accept in the transaction, then Forget after the
 // transaction.
 type Registrar interface {
-	// Register registers the runtime of an order, or returns the registration of an earlier attempt with the same key. It stores
-	// an intent before it calls Director.
+	// Register registers the runtime of an order, or returns the registration of an earlier attempt with the same key. Before it
+	// calls Director, it stores a row, from which the caretaker can clean up after a crash.
 	Register(ctx context.Context, order registration.Order) (registration.Registered, error)
-	// Has reports whether Director has the runtime.
+	// Has reports whether Director has the runtime with the given ID.
 	Has(ctx context.Context, order registration.Order, runtimeID string) (bool, error)
-	// Accept records that the order was accepted as this runtime and operation.
+	// Accept records that the order was accepted with the given runtime and operation IDs.
 	Accept(ctx context.Context, tx storage.Tx, order registration.Order, runtimeID, operationID string) error
-	// Forget unregisters the runtime unless its order was accepted. It returns no error, because the caretaker repeats a failed
-	// call.
+	// Forget unregisters the runtime unless its order was accepted. It does not return an error, because the caretaker repeats a
+	// failed call.
 	Forget(ctx context.Context, registered registration.Registered)
 }
 
-// Agents reads the connection status of runtime agents. It returns no errors: problems are part of the status.
+// Agents reads the connection status of runtime agents. It does not return errors: problems are part of the status.
 type Agents interface {
 	Status(ctx context.Context, runtime runtimes.Runtime) agent.Status
 }
@@ -77,8 +77,8 @@ type Options struct {
 	Kubeconfigs Kubeconfigs
 	// Shoots reads the clusters in Gardener.
 	Shoots shoot.Reader
-	// Adopter takes over Shoots of other programs. Build returns the Shoot of a runtime for a preview, with a placeholder instead of its
-	// sealed record.
+	// Adopter takes over Shoots that other programs have created. Build returns the Shoot of a runtime for a preview, with a
+	// placeholder instead of its sealed record.
 	Adopter Adopter
 	Build   func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
 	// OfRuntime returns the name of the Shoot that belongs to a runtime, or "". It also finds Shoots of runtimes that are not in
@@ -99,9 +99,9 @@ type Options struct {
 	Validate func(order spec.Runtime) error
 	// Defaults complete new orders before they are validated. Nil leaves orders as they are.
 	Defaults *Defaults
-	// Check fails if no Shoot can be built for the runtime. It calls no other system.
+	// Check fails if no Shoot can be built for the runtime. It does not call other systems.
 	Check func(runtime runtimes.Runtime) error
-	// Wake makes the engines look for due operations. The service calls it after the commit.
+	// Wake makes the engines look for due operations. The service calls it after it has committed a new operation.
 	Wake func()
 	// KubeconfigValidity is the lifetime of admin kubeconfigs. Gardener requires at least ten minutes.
 	KubeconfigValidity time.Duration
@@ -118,8 +118,8 @@ func New(options Options) *Service {
 	return &Service{Options: options}
 }
 
-// accept stores, in the transaction, an operation on the runtime in data and the operation's audit entry. The returned status, pending,
-// is valid only after the commit.
+// accept stores, in the transaction, an operation on the runtime in data and the operation's audit entry. The returned status is
+// pending; it is valid only after the commit.
 func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) (operation.Status, error) {
 	payload, err := json.Marshal(data)
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, da
 		s.Operations.Accept(ctx, tx, accepted)
 }
 
-// transact calls accept in a transaction and wakes the engines after the commit. accept must not call other systems: it holds
-// locks that other requests wait for, and a rollback undoes only changes to the database.
+// transact calls the given accept function in a transaction and wakes the engines after the commit. The function must not call
+// other systems: it holds locks that other requests wait for, and a rollback undoes only changes to the database.
 func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (operation.Status, error)) (operation.Status, error) {
 	var status operation.Status
 
@@ -156,8 +156,8 @@ func (s *Service) transact(ctx context.Context, accept func(tx storage.Tx) (oper
 	return status, nil
 }
 
-// kindFor selects the kind of a creation or removal: the first kind if the runtime was ordered with Kyma, and the second kind
-// otherwise.
+// kindFor returns the kind of operation that creates or removes the runtime: the first of the two given kinds if the runtime was
+// ordered with Kyma, and the second otherwise.
 func kindFor(runtime runtimes.Runtime, with, without string) (string, error) {
 	order, err := operation.OrderOf(runtime)
 	if err == nil && order.KymaConfig != nil {
@@ -179,7 +179,7 @@ func (s *Service) owned(ctx context.Context, tx storage.Tx, tenant, id string) (
 }
 
 // awake rejects a runtime whose cluster is hibernated or about to be, because its API server does not respond. The check needs no
-// lock: only another operation could change the result, and change rejects concurrent operations.
+// lock: only another operation could change the result, and Service.change rejects concurrent operations.
 func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 	existing, err := s.Shoots.Get(ctx, runtime.ShootName)
 
@@ -198,7 +198,7 @@ func (s *Service) awake(ctx context.Context, runtime runtimes.Runtime) error {
 
 // unknown returns the error for an object that does not exist or belongs to another tenant.
 func unknown(what, id string) error {
-	return failure.New(failure.NotFound, "there is no %s %q of this tenant", what, id).
+	return failure.New(failure.NotFound, "this tenant has no %s %q", what, id).
 		WithReason(failure.ReasonNotFound, failure.ComponentProvisionerStorage)
 }
 

@@ -24,7 +24,7 @@ type RuntimeFields struct {
 
 // RuntimeStatus is a runtime as clients see it. Parts that were not selected or could not be read are zero.
 type RuntimeStatus struct {
-	// Operation is the newest operation. It is nil only together with an error.
+	// Operation is the newest operation. It is nil only if the method that returned the status also returned an error.
 	Operation *operation.Status
 	// Connection is the status of the runtime agent. It is pending if the request did not select it.
 	Connection agent.Status
@@ -33,11 +33,11 @@ type RuntimeStatus struct {
 	// Kyma is the order for Kyma without secret values, or nil for a cluster without Kyma.
 	Kyma        *spec.Kyma
 	Hibernation *Hibernation
-	// Maintenance is the maintenance window of the Shoot, or nil.
+	// Maintenance is the maintenance window of the Shoot, or nil if the Shoot has none.
 	Maintenance *MaintenanceWindow
 	// Console is the address of the runtime's console, or empty.
 	Console string
-	// Kubeconfig is a new admin kubeconfig.
+	// Kubeconfig is a new admin kubeconfig, or nil if the request did not select it.
 	Kubeconfig *string
 }
 
@@ -46,7 +46,8 @@ type Hibernation struct {
 	Hibernated, Possible bool
 }
 
-// MaintenanceWindow is the daily period in which Gardener updates a cluster. Begin and End have the form 220000+0100.
+// MaintenanceWindow is the daily period in which Gardener updates a cluster. Begin and End are times of day with a UTC offset,
+// such as 220000+0100.
 type MaintenanceWindow struct {
 	Begin, End string
 }
@@ -77,9 +78,9 @@ func (s *Service) OperationStatus(ctx context.Context, caller Caller, operationI
 // maxErrors is the maximum number of errors that OperationErrors returns.
 const maxErrors = 20
 
-// OperationErrors returns the messages of the failed attempts in the timeline of an operation, oldest first. If a message occurs several
-// times, only its last occurrence is returned. The result contains the newest maxErrors messages. It does not check who owns the
-// operation.
+// OperationErrors returns the messages of the failed attempts in the timeline of an operation, oldest first. If a message occurs
+// several times, only its last occurrence is returned. The result contains at most maxErrors messages, the newest ones. It does
+// not check who owns the operation.
 func (s *Service) OperationErrors(ctx context.Context, operationID string) ([]string, error) {
 	timeline, err := s.Operations.Timeline(ctx, operationID)
 	if err != nil {

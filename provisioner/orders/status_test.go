@@ -158,7 +158,7 @@ func TestStatusOfOtherTenantsIsNotFound(t *testing.T) {
 			_, runtime := f.service.RuntimeStatus(f.Context(), caller(call.tenant, ""), call.runtimeID, allFields)
 
 			for what, err := range map[string]error{"operation": operation, "runtime": runtime} {
-				want := fmt.Sprintf("there is no %s %q of this tenant", what, map[string]string{"operation": call.operationID, "runtime": call.runtimeID}[what])
+				want := fmt.Sprintf("this tenant has no %s %q", what, map[string]string{"operation": call.operationID, "runtime": call.runtimeID}[what])
 				if known := failure.Of(err); !failure.Is(err, failure.NotFound) || known.Text != want || known.Reason != failure.ReasonNotFound {
 					f.Errorf("status of %s, %s: got %v", what, reason, err)
 				}

@@ -47,7 +47,7 @@ func (s *Service) UpgradeRuntime(ctx context.Context, caller Caller, runtimeID s
 	})
 }
 
-// upgradeOthers replaces the client data and the Kubernetes version in the operation's data, if the upgrade has them.
+// upgradeOthers sets the client data and the Kubernetes version in the operation's data, if the upgrade contains them.
 func upgradeOthers(data *operation.Data, upgrade spec.KymaUpgrade) error {
 	order, err := data.Order()
 	if err != nil {
@@ -112,14 +112,14 @@ func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID 
 // replacement returns the Kyma configuration that replaces the current one.
 type replacement func(present spec.Kyma) spec.Kyma
 
-// always returns a replacement that ignores the current configuration.
+// always returns a replacement that returns the given configuration, whatever the current one is.
 func always(kyma spec.Kyma) replacement {
 	return func(spec.Kyma) spec.Kyma { return kyma }
 }
 
 // installable rejects a Kyma configuration that no release provides, and a hibernated cluster. It calls the release registry and
-// Gardener, so it must run before the transaction. The runtime that it reads may be outdated; change repeats the edit on the
-// locked row.
+// Gardener, so it must run before the transaction. The runtime that it reads may be outdated, so Service.change applies the
+// replacement again, to the locked row.
 func (s *Service) installable(ctx context.Context, caller Caller, runtimeID string, replacement replacement) error {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {

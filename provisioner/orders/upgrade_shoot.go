@@ -42,7 +42,8 @@ func (s *Service) UpgradeShoot(ctx context.Context, caller Caller, runtimeID str
 	return status, err
 }
 
-// maxAttempts is the maximum number of attempts to accept an upgrade that is validated before its transaction.
+// maxAttempts is the maximum number of attempts to accept an upgrade. An attempt fails if the runtime changes between the
+// validation of the upgrade and the transaction.
 const maxAttempts = 3
 
 // errChanged ends a transaction if another operation has changed the runtime since the upgrade was validated.
@@ -55,7 +56,8 @@ type upgradedOrder struct {
 	err           error
 }
 
-// upgraded validates an upgrade before the transaction that accepts it, because other requests wait for the transaction.
+// upgraded validates an upgrade and returns the upgraded order. Callers call it before the transaction that accepts the upgrade,
+// because other requests wait for that transaction.
 func (s *Service) upgraded(ctx context.Context, caller Caller, runtimeID string, upgrade spec.Upgrade) upgradedOrder {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {

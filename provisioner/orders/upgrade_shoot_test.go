@@ -168,14 +168,14 @@ func TestUpgradeIsRefused(t *testing.T) {
 		want    string
 	}{
 		"unknown": {
-			"the runtime does not exist", func(*fixture) string { return "unknown" }, failure.NotFound, `there is no runtime "unknown" of this tenant`,
+			"the runtime does not exist", func(*fixture) string { return "unknown" }, failure.NotFound, `this tenant has no runtime "unknown"`,
 		},
 		"of another tenant": {
 			"runtimes of other tenants are not found", func(f *fixture) string {
 				_, runtimeID := f.provision("other", "", "c-first")
 
 				return runtimeID
-			}, failure.NotFound, "of this tenant",
+			}, failure.NotFound, "this tenant has no runtime",
 		},
 		"being made": {
 			"another operation is in progress", func(f *fixture) string {
@@ -198,7 +198,7 @@ func TestUpgradeIsRefused(t *testing.T) {
 				f.finish(f.deprovision("tenant", "", runtimeID), process.Failed)
 
 				return runtimeID
-			}, failure.Conflict, "has started and failed: deprovision it again",
+			}, failure.Conflict, "has failed: deprovision it again",
 		},
 		"removed": {
 			"the runtime is removed", func(f *fixture) string {

@@ -11,7 +11,7 @@ import (
 )
 
 // createShoot applies the Shoot and the objects that it refers to. The name of the Shoot comes from the runtime's row, so a
-// repeated run after a crash applies the same Shoot and creates no second cluster.
+// repeated run after a crash applies the same Shoot and does not create a second cluster.
 func (o Options) createShoot(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	runtime := op.Data.Runtime

@@ -10,7 +10,7 @@ import (
 const (
 	// releaseTimeout limits the retries of releaseBrokers in a cluster that does not respond.
 	releaseTimeout = 2 * time.Minute
-	// forgetTimeout limits the wait for the bundle provisioner after the deletion of the cluster.
+	// forgetTimeout limits how long a removal waits for the bundle provisioner after the cluster has been deleted.
 	forgetTimeout = 5 * time.Minute
 	// uninstallTimeout limits the wait until Kyma has released its resources outside the cluster.
 	uninstallTimeout = 5 * time.Minute

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// installation returns the two stages that install Kyma or replace the installed Kyma. start limits how long the cluster can be
-// unresponsive in the first stage. limit applies to the second stage, which does the rest of the work.
+// installation returns the two stages that install Kyma or replace the installed Kyma. start is the maximum time for which the
+// cluster may be unresponsive in the first stage. limit is the time limit of the second stage, which does the rest of the work.
 func (o Options) installation(name string, start, limit time.Duration) []stage {
 	return []stage{
 		within(start, one(name, "Start_Installation", o.startInstallation)),
@@ -51,7 +51,7 @@ func (o Options) waitForInstallation(limit time.Duration) process.RunFunc[operat
 	}
 }
 
-// target describes the operation's cluster to an Installer.
+// target returns the Target that an Installer needs to work on the operation's cluster.
 func target(op operation.Operation, cluster *rest.Config) installation.Target {
 	runtime := op.Data.Runtime
 

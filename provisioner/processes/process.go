@@ -41,7 +41,7 @@ type Clusters interface {
 	// Connect returns a configuration with cluster-admin rights, valid for a few minutes. The caller must call disconnect. After an
 	// error, disconnect is nil.
 	Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error)
-	// SetAdministrators makes exactly these users cluster-admins. Users of an earlier call lose the role.
+	// SetAdministrators makes exactly the given users cluster-admins. Users of an earlier call lose the role.
 	SetAdministrators(ctx context.Context, shootName string, users []string) error
 	// RemoveServices deletes the service instances of the cluster-wide brokers whose address starts with the prefix, each after its bindings.
 	// It returns a description of the remaining instances for users, or "" if all are gone.
@@ -68,12 +68,12 @@ type Options struct {
 	Installer installation.Installer
 	// ForgetBundles removes a runtime whose cluster is gone from the bundle provisioner. It is nil if there is no bundle provisioner.
 	ForgetBundles func(ctx context.Context, runtimeID string) (installation.Progress, error)
-	// Build returns the Shoot of a runtime and the objects that the Shoot refers to. It calls no other system.
+	// Build returns the Shoot of a runtime and the objects that the Shoot refers to. It does not call other systems.
 	Build func(runtime runtimes.Runtime, operationID string) (*shoot.Objects, error)
 	// Traceparent returns an operation's span in the form of a traceparent header, or an empty string. Nil means that operations are
 	// not traced.
 	Traceparent func(process.Record) string
-	// ServiceBrokers is the prefix of the service brokers' addresses. Their instances are deleted before a cluster with Kyma is
+	// ServiceBrokers is the address prefix of the service brokers whose instances are deleted before a cluster with Kyma is
 	// deleted.
 	ServiceBrokers string
 
@@ -85,8 +85,8 @@ type Options struct {
 	Limit    time.Duration
 	Timeouts Timeouts
 
-	// These stages come from other packages and are empty if Director is disabled. Named runs when a cluster has its domain,
-	// Connected after the installation of Kyma, and Gone after the deletion of a cluster.
+	// These stages come from other packages and are empty if Director is disabled. The stages in Named run when a cluster has its
+	// domain, those in Connected after the installation of Kyma, and those in Gone after the deletion of a cluster.
 	Named, Connected, Gone []stage
 	// Reconnect configures the process that connects the runtime agent again.
 	Reconnect agent.Options

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// recordConfiguration copies the changed order to the runtime's row, which the API shows to clients. The operation's position is
-// the fence: the late write of a frozen replica cannot replace the order of a later operation.
+// recordConfiguration copies the changed order to the runtime's row, which the API shows to clients. The write takes effect only
+// if no later operation has recorded an order, so a late write by a frozen replica does no harm.
 func (o Options) recordConfiguration(ctx context.Context, op operation.Operation, _ logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	if err := o.Runtimes.Configured(ctx, op.Data.Runtime, op.Position); err != nil {

@@ -20,7 +20,7 @@ func (o Options) releaseBrokers(ctx context.Context, op operation.Operation, _ l
 	}
 
 	if err := o.Clusters.ReleaseBrokers(ctx, op.Data.Runtime.ShootName); err != nil {
-		return o.retryCleanup(ctx, op, "the service brokers of the cluster could not be released", err, releaseTimeout)
+		return o.retryCleanup(ctx, op, "the finalizers of the service brokers in the cluster could not be removed", err, releaseTimeout)
 	}
 
 	return op, 0, nil

@@ -53,7 +53,7 @@ func (o Options) wakeUp() definition {
 					return ""
 				}
 
-				return "Gardener has not woken the cluster yet"
+				return "Gardener has not woken up the cluster yet"
 			}), o.administrators()),
 	}
 }
@@ -83,10 +83,10 @@ func (o Options) upgradeRuntime() definition {
 	return kyma
 }
 
-// change returns three stages. The first stage, named ordering, writes the Shoot. The second stage waits until Gardener works on
-// the change. The third stage, named waiting, waits for the result; limit and lacks are the arguments of waitForShoot. When an
-// operator retries an operation that failed in a wait, the new operation writes the Shoot again, because Gardener may have given
-// up on the earlier change.
+// change returns three stages: the first writes the Shoot, the second waits until Gardener works on the change, and the third
+// waits for the result. ordering and waiting are the names of the first and the third stage, step is the name of the third
+// stage's step, and limit and lacks are passed to waitForShoot. When an operator retries an operation that failed in a wait, the
+// new operation writes the Shoot again, because Gardener may have given up on the earlier change.
 func (o Options) change(ordering string, asleep *bool, waiting, step string, limit time.Duration,
 	lacks func(*gardencorev1beta1.Shoot) string,
 ) []stage {

@@ -28,11 +28,11 @@ func (o Options) verifyGone(ctx context.Context, op operation.Operation, log log
 		return op, 0, err
 	}
 
-	log.WithField("shoot", runtime.ShootName).Warn("deleting a cluster that was created after the start of its removal")
+	log.WithField("shoot", runtime.ShootName).Warn("deleting a cluster that was created after its removal had started")
 
 	if err := o.Shoots.Delete(ctx, runtime.ShootName, runtime.ID); err != nil {
 		return op, 0, err
 	}
 
-	return process.Await(op, "deleting a cluster that was created after the start of its removal", o.Poll, o.Timeouts.Deletion)
+	return process.Await(op, "deleting a cluster that was created after its removal had started", o.Poll, o.Timeouts.Deletion)
 }

@@ -32,7 +32,7 @@ func (o Options) waitForDeletion(ctx context.Context, op operation.Operation, lo
 	}
 
 	if existing.DeletionTimestamp == nil {
-		log.WithField("shoot", existing.Name).Warn("deleting a cluster that was created after the start of its removal")
+		log.WithField("shoot", existing.Name).Warn("deleting a cluster that was created after its removal had started")
 
 		if err := o.Shoots.Delete(ctx, existing.Name, op.Data.Runtime.ID); err != nil {
 			return op, 0, err

@@ -68,8 +68,8 @@ func (o Options) waitForShoot(limit time.Duration, lacks func(shoot *gardencorev
 }
 
 // await runs the step again until the limit has passed, and reports Gardener's progress as the progress of the operation. After
-// the limit the operation fails. Its reason then consists of the error codes that Gardener has reported, if any, because they
-// are more specific than a timeout.
+// the limit the operation fails. The reason for the failure consists of the error codes that Gardener has reported, if any,
+// because they are more specific than a timeout.
 func (o Options) await(op operation.Operation, progress gardener.Progress, limit time.Duration,
 ) (operation.Operation, time.Duration, error) {
 	op, wait, err := process.Await(op, progress.Message, o.Poll, limit)

@@ -72,7 +72,7 @@ func (c *Comparer) Compare(ctx context.Context, request operatorserver.Compariso
 	return operatorserver.Compare(ctx, request, c.Clock.Now().Add(-clockSkew), phases...)
 }
 
-// comparison is the state of the comparison for one page.
+// comparison holds the state of a comparison while it fills one page of differences.
 type comparison struct {
 	*Comparer
 

@@ -49,7 +49,7 @@ func (c *comparison) registrations(ctx context.Context, after string, page *oper
 	}
 }
 
-// tenants returns the next accounts that have runtimes or Shoots, sorted, at most maxTenants.
+// tenants returns the first maxTenants accounts that have runtimes or Shoots and sort after the given one.
 func (c *comparison) tenants(ctx context.Context, after string) ([]string, error) {
 	tenants, err := c.Runtimes.Tenants(ctx, after, maxTenants)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *comparison) tenants(ctx context.Context, after string) ([]string, error
 	return tenants[:min(len(tenants), maxTenants)], nil
 }
 
-// tenant compares the runtimes of one tenant. It ignores registrations whose order is not settled yet.
+// tenant compares the runtimes of one tenant with Director. It ignores registrations whose order is not settled yet.
 func (c *comparison) tenant(ctx context.Context, tenant string, page *operatorserver.ComparedPage) error {
 	registered, err := c.Director.List(ctx, tenant, registration.LabelOrder)
 	if err != nil && !errors.Is(err, director.ErrTenantUnknown) {
@@ -130,8 +130,8 @@ func (c *comparison) unknown(ctx context.Context, tenant string, registered []di
 	return nil
 }
 
-// unregistered looks for runtimes that should be registered but are missing in Director. registered contains the IDs of the runtimes in
-// Director. Runtimes without a Shoot are already reported as a difference.
+// unregistered looks for runtimes that should be registered but are missing in Director. registered contains the IDs of the
+// runtimes in Director. unregistered skips runtimes without a Shoot, which are already reported as a difference.
 func (c *comparison) unregistered(ctx context.Context, tenant string, registered map[string]bool, page *operatorserver.ComparedPage) error {
 	filter := runtimes.Filter{Tenant: tenancy.Label(tenant), Limit: batch}
 
@@ -170,8 +170,8 @@ func (c *comparison) hasShoot(runtimeID string) bool {
 	return slices.ContainsFunc(c.owned, func(shoot gardener.Owned) bool { return shoot.RuntimeID == runtimeID })
 }
 
-// registered reports whether the runtime was registered, according to the data of its creations and of the reconnections of its agent. Other
-// operations do not store this.
+// registered reports whether the runtime was registered, according to the data of its creations and of the reconnections of its
+// agent. Other operations do not record whether the runtime is registered.
 func (c *comparison) registered(ctx context.Context, runtimeID string) (bool, error) {
 	past, err := c.Operations.OfInstance(ctx, c.DB.Reader(), runtimeID)
 	if err != nil {
@@ -206,8 +206,8 @@ func withoutRegistration(runtime runtimes.Runtime) operatorapi.Difference {
 	return operatorapi.Difference{
 		Kind: operatorapi.DifferenceKindRuntimeWithoutRegistration, ID: runtime.ID, RuntimeID: runtime.ID, ShootName: runtime.ShootName,
 		AccountID: runtime.Account(),
-		Meaning:   "The runtime was registered in Director, but Director does not have it. Its agent cannot connect.",
-		Reason: "Director assigns the IDs of runtimes, so the registration cannot be made again under the same ID: restore Director, or " +
+		Meaning:   "The runtime was registered in Director, but is missing from Director. Its agent cannot connect.",
+		Reason: "Director assigns the IDs of runtimes, so the runtime cannot be registered again under the same ID: restore Director, or " +
 			"create the instance again",
 		Commands: []string{operatorserver.Command("ebctl provisioner runtime get %s", runtime.ID)},
 	}

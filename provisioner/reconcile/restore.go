@@ -22,7 +22,7 @@ import (
 // reasonRestored is the reason that timelines and the audit log show for a restored row.
 const reasonRestored = "restored from the record in the Shoot"
 
-// textOf returns the text that an error shows to operators.
+// textOf returns the text of an error for operators.
 func textOf(err error) string { return failure.Of(err).ForOperators() }
 
 // lost is a runtime whose row was lost, with its order.
@@ -43,7 +43,7 @@ func (c *Comparer) restorable(ctx context.Context, shoot gardener.Owned) (lost, 
 	runtime, err := c.Runtimes.OpenRecord(shoot.RuntimeID, shoot.Record)
 	if err != nil {
 		return lost{}, failure.Wrap(failure.Permanent, err,
-			"the record in the Shoot cannot be read: if its key was removed from APP_DATABASE_SECRET_KEYS, add it at the end; otherwise "+
+			"the record in the Shoot cannot be read: if its encryption key was removed from APP_DATABASE_SECRET_KEYS, add the key at the end; otherwise, "+
 				"somebody has changed the record")
 	}
 
@@ -63,7 +63,7 @@ func (c *Comparer) restorable(ctx context.Context, shoot gardener.Owned) (lost, 
 	case runtime.ID != shoot.RuntimeID || runtime.ShootName != shoot.Name:
 		return found, failure.New(failure.Conflict, "the record in the Shoot belongs to another Shoot, %s", runtime.ShootName)
 	case err == nil && other.ID != runtime.ID:
-		return found, failure.New(failure.Conflict, "another runtime, %s, has the same Shoot name: delete its instance first", other.ID)
+		return found, failure.New(failure.Conflict, "another runtime, %s, has the same Shoot name: first delete that runtime's instance", other.ID)
 	case !shoot.Ready:
 		return found, failure.New(failure.Waiting, "Gardener has not finished the last change of the Shoot: repeat the command when it has finished")
 	default:

@@ -19,7 +19,8 @@ import (
 const (
 	// careInterval is the interval between two runs of Care.
 	careInterval = 5 * time.Second
-	// unsettledFor is how long a client can repeat an order. After that time, unused registrations of the order are removed.
+	// unsettledFor is the minimum age at which an unused registration is removed. Until then, a client can repeat its order, and
+	// the new attempt uses the registration.
 	unsettledFor = time.Hour
 	// holdFor is how long new attempts at an order are blocked while registrations of earlier attempts are removed. It is longer
 	// than settleTimeout, so the replica that removes the registrations finishes or gives up before a new attempt can register.
@@ -45,14 +46,14 @@ func (c Caretaker) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "registration cleanup", Every: careInterval, Work: c.Care, Clock: c.Clock, Log: c.Log}.Part()
 }
 
-// Care reports the failures and removes the registrations that are due. If one of the two fails, it still does the other, and it
-// joins their errors.
+// Care reports failed provisionings and removes unused registrations. It does both even if one of them fails, and returns the
+// joined errors.
 func (c Caretaker) Care(ctx context.Context) error {
 	return errors.Join(c.reportFailures(ctx), c.settle(ctx))
 }
 
-// reportFailures sets the Failed condition for runtimes whose provisioning has failed. It closes a row when Director has accepted
-// the report or rejected it permanently.
+// reportFailures sets the Failed condition in Director for runtimes whose provisioning has failed. It records a failure as
+// reported when Director has accepted the report or rejected it permanently.
 func (c Caretaker) reportFailures(ctx context.Context) error {
 	failed, err := c.Rows.UnreportedFailures(ctx, failureBatch)
 	if err != nil {
@@ -70,7 +71,8 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 			continue
 		}
 
-		// Director does not have the runtime or rejects the change. Another attempt would also fail, so the row is closed.
+		// Director does not have the runtime or rejects the change. Another attempt would also fail, so the failure is recorded
+		// as reported.
 		if err != nil {
 			c.Log.WithError(err).WithField(logging.RuntimeID, registration.RuntimeID).
 				Warn("Director rejected the report of a failed provisioning; it is not sent again")
@@ -82,8 +84,8 @@ func (c Caretaker) reportFailures(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// settle settles all registrations older than unsettledFor, one at a time, until the first error. It first puts a hold on each
-// registration, which blocks other replicas and new attempts at the order.
+// settle calls settleOne for each registration that is older than unsettledFor, and stops at the first error. Before each call,
+// it puts a hold on the registration, which blocks other replicas and new attempts at the order.
 func (c Caretaker) settle(ctx context.Context) error {
 	for {
 		now := c.Clock.Now()
@@ -103,9 +105,10 @@ func (c Caretaker) settle(ctx context.Context) error {
 	}
 }
 
-// settleOne unregisters all runtimes that have the order's label and no row, or a row that is recorded as deleted, and closes the
-// registration. An unknown tenant has no runtimes in Director. A runtime with a Shoot stays registered: its row was lost with a
-// part of the database, and package reconcile can restore it.
+// settleOne unregisters all runtimes that have the order's label in Director but are missing from the database or recorded there
+// as deleted. It then records the registration as settled. If Director does not know the tenant, there is nothing to unregister.
+// A runtime that still has a Shoot stays registered: its row may have been lost with a part of the database, and package
+// reconcile can restore it.
 func (c Caretaker) settleOne(ctx context.Context, registration runtimes.Registration) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
@@ -132,7 +135,7 @@ func (c Caretaker) settleOne(ctx context.Context, registration runtimes.Registra
 
 		if shoot != "" {
 			c.Log.WithFields(logrus.Fields{logging.RuntimeID: runtime.ID, logging.Shoot: shoot}).
-				Error("the database has no row of a registered runtime whose Shoot exists: run 'ebctl reconcile'")
+				Error("a registered runtime has a Shoot but no database record: run 'ebctl reconcile'")
 
 			continue
 		}

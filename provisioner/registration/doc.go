@@ -1,4 +1,4 @@
-// Package registration maintains the entries of runtimes in Director. It registers a runtime before its order is accepted,
+// Package registration maintains the entries for runtimes in Director. It registers a runtime before its order is accepted,
 // reports its cluster and its condition, and unregisters it after its deletion.
 //
 // Director assigns the ID of a runtime and does not support idempotency keys. Therefore all attempts at an order use the same

@@ -20,10 +20,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// LabelOrder is the key of the label that all registrations of an order share. Its value is a hash of the order's identity.
+// LabelOrder is the key of the Director label that all registrations of an order share. Its value is a hash of the order's
+// identity.
 const LabelOrder = "environment_broker_order"
 
-// forgetTimeout limits Forget, because the client waits for the rejection of its order in the meantime.
+// forgetTimeout is the maximum duration of Forget. The client gets the rejection of its order only after Forget has returned.
 const forgetTimeout = 10 * time.Second
 
 // Director is the part of director.Client that this package needs. The methods of director.Client document the calls.
@@ -34,18 +35,19 @@ type Director interface {
 	Unregister(ctx context.Context, tenant, id string) error
 }
 
-// Registrar registers the runtimes of new orders. It is safe for concurrent use, even by attempts at the same order. All fields
-// are required.
+// Registrar registers the runtimes of new orders. It is safe for concurrent use, including concurrent attempts at the same order.
+// All fields are required.
 type Registrar struct {
 	Director Director
 	Rows     *runtimes.Store
-	// Project is the name of the Gardener project. It is part of the labels, so several Provisioners can share a Director.
+	// Project is the name of the Gardener project. The value of LabelOrder is derived from it, so Provisioners of different
+	// projects can share a Director.
 	Project string
 	Clock   clock.Clock
 	Log     logrus.FieldLogger
 }
 
-// Order contains the fields of a runtime's order that Director needs.
+// Order contains the fields of a runtime's order that its registration in Director needs.
 type Order struct {
 	Tenant string
 	// Key is the client's idempotency key. Without a key, ShootName identifies the order.
@@ -61,13 +63,14 @@ type Order struct {
 type Registered struct {
 	Tenant, Label string
 	RuntimeID     string
-	// made reports whether this attempt registered the runtime. Forget must not unregister the runtime of another attempt.
+	// made reports whether this attempt registered the runtime. If it is false, Forget must not unregister the runtime, because
+	// another attempt may use it.
 	made bool
 }
 
-// Register registers the runtime of an order, or returns the registration of an earlier attempt. It stores its intent first, so
-// that a crash after the call to Director leaves a row for the Caretaker. It fails with failure.Transient while the Caretaker
-// removes registrations of the same order.
+// Register registers the runtime of an order, or returns the registration of an earlier attempt. Before it calls Director, it
+// stores a row, from which the Caretaker can clean up after a crash. It fails with failure.Transient while the Caretaker is
+// removing registrations of the same order.
 func (r *Registrar) Register(ctx context.Context, order Order) (Registered, error) {
 	registered := Registered{Tenant: order.Tenant, Label: r.label(order)}
 
@@ -99,7 +102,8 @@ func (r *Registrar) Register(ctx context.Context, order Order) (Registered, erro
 	return registered, err
 }
 
-// Has reports whether Director has the runtime of an earlier order for the same service instance.
+// Has reports whether Director has a runtime with the given ID and the service instance ID of the order. It returns false if
+// Director does not know the tenant.
 func (r *Registrar) Has(ctx context.Context, order Order, runtimeID string) (bool, error) {
 	instanceID, _ := order.Labels[spec.LabelInstance].(string)
 
@@ -111,9 +115,9 @@ func (r *Registrar) Has(ctx context.Context, order Order, runtimeID string) (boo
 	return slices.ContainsFunc(found, func(each director.Runtime) bool { return each.ID == runtimeID }), err
 }
 
-// earlier returns the ID from an earlier attempt at the order, or "". If concurrent attempts have registered several runtimes, all
-// later attempts use the lowest ID, and the Caretaker removes the runtimes without an accepted order. earlier skips the IDs of
-// deleted runtimes that Director still lists; the database contains their rows.
+// earlier returns the ID of the runtime that an earlier attempt at the order registered, or "" if there is none. If concurrent
+// attempts have registered several runtimes, all later attempts use the lowest ID, and the Caretaker removes the runtimes without
+// an accepted order. earlier skips runtimes that Director still lists but that the database records as deleted.
 func (r *Registrar) earlier(ctx context.Context, registered Registered) (string, error) {
 	found, err := r.Director.Find(ctx, registered.Tenant, LabelOrder, registered.Label)
 	if err != nil {
@@ -141,17 +145,17 @@ func (r *Registrar) earlier(ctx context.Context, registered Registered) (string,
 	return "", nil
 }
 
-// Accept records in the transaction that the order was accepted as this runtime and operation. From then on the registration
-// belongs to the runtime, and the Caretaker reports to Director if the operation fails.
+// Accept records, in the given transaction, that the order was accepted with the given runtime and operation IDs. From then on
+// the registration belongs to the runtime, and the Caretaker reports to Director if the operation fails.
 func (r *Registrar) Accept(ctx context.Context, tx storage.Tx, order Order, runtimeID, operationID string) error {
 	return r.Rows.AcceptRegistration(ctx, tx, runtimes.Registration{
 		Tenant: order.Tenant, Label: r.label(order), RuntimeID: runtimeID, OperationID: operationID,
 	}, r.Clock.Now())
 }
 
-// Forget unregisters a runtime whose order was rejected after Register. It does nothing if another attempt registered the runtime,
-// or if the order was accepted. It runs even if the client has disconnected. It returns no error: if the call fails, the Caretaker
-// unregisters the runtime later.
+// Forget unregisters a runtime whose order was rejected after Register. It does nothing if another attempt registered the
+// runtime, or if the order was accepted. It runs even if the client has disconnected. It does not return an error: if the call
+// fails, the Caretaker unregisters the runtime later.
 func (r *Registrar) Forget(ctx context.Context, registered Registered) {
 	if !registered.made {
 		return

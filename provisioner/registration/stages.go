@@ -18,7 +18,8 @@ const (
 	labelClusterDomain = "gardenerClusterDomain"
 )
 
-// Described returns the stage that reports the name and domain of the cluster. It runs once Gardener has assigned the domain.
+// Described returns the stage that reports the name and domain of the cluster to Director. It runs once Gardener has assigned the
+// domain.
 func Described(d Director, shoots shoot.Reader) process.Stage[operation.Data] {
 	return stage("DescribingRuntime", describe{d, shoots})
 }
@@ -36,8 +37,8 @@ func Forgotten(d Director) process.Stage[operation.Data] {
 	}
 }
 
-// stage returns a stage with one step. It skips unregistered runtimes, which were ordered while Director was disabled. The names
-// of stages and steps are stored with operations and must not change.
+// stage returns a stage with the given step. The stage skips runtimes that were ordered while Director was disabled, because they
+// are not registered. Stage and step names are stored with operations and must not change.
 func stage(name string, step process.Step[operation.Data]) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: name, Retry: process.DefaultRetry(),

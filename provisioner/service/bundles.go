@@ -19,14 +19,14 @@ type Bundles struct {
 	KubeconfigPath  string        `env:"KUBECONFIG_PATH"  help:"path of the kubeconfig for the cluster of a bundle provisioner, which then installs the components of Kyma on new runtimes; reloaded when the file changes; if empty, the Provisioner installs them itself"`
 	Namespace       string        `env:"NAMESPACE"        help:"namespace of the bundle provisioner, in which the Provisioner keeps the kubeconfigs of runtimes"`
 	Class           string        `env:"CLASS"            help:"provisioner class of the Bundles and BundleDeployments; its format must be plain+v0"`
-	ContentAddress  string        `env:"CONTENT_ADDRESS"  help:"https address of the content server of the bundle provisioner; required with the kubeconfig"`
+	ContentAddress  string        `env:"CONTENT_ADDRESS"  help:"https address of the content server of the bundle provisioner; required if the kubeconfig path is set"`
 	TokenFile       string        `env:"TOKEN_FILE"       help:"file with the token for the content server; if empty, the token of the kubeconfig is used"`
-	CAFile          string        `env:"CA_FILE"          help:"file with the CA certificates for the content server; if empty, those of the system are used"`
+	CAFile          string        `env:"CA_FILE"          help:"file with the CA certificates for the content server; if empty, the system's CA certificates are used"`
 	DeletionTimeout time.Duration `env:"DELETION_TIMEOUT" help:"maximum time to wait for the deletion of the objects of a removed component"`
 	Calls           int           `env:"CALLS"            help:"maximum number of concurrent calls to the cluster of the bundle provisioner, per replica"`
 }
 
-// check returns one error that lists all invalid settings. It reads no file.
+// check returns one error that lists all invalid settings. It does not read any files.
 func (b Bundles) check() error {
 	if b.KubeconfigPath == "" {
 		return nil
@@ -52,7 +52,8 @@ func (b Bundles) check() error {
 	return errors.Join(errs...)
 }
 
-// connectBundles makes the configured bundle provisioner install the components. It makes no call.
+// connectBundles makes the configured bundle provisioner install the components. If none is configured, it does nothing. It reads
+// the files that are configured, but does not send requests.
 func (a *assembly) connectBundles(found kymaReleases) error {
 	config := a.config.Kyma.Bundles
 	if config.KubeconfigPath == "" {

@@ -40,9 +40,9 @@ type Config struct {
 // runtime agents cannot connect.
 type Director struct {
 	Enabled   bool   `env:"ENABLED"    help:"register runtimes in Director, which assigns their IDs"`
-	URL       string `env:"URL"        help:"GraphQL API of Director"`
+	URL       string `env:"URL"        help:"URL of Director's GraphQL API"`
 	OAuthPath string `env:"OAUTH_PATH" help:"YAML file with the credentials for Director; if empty, the Secret is used"`
-	CAFile    string `env:"CA_FILE"    help:"file with the CA certificates for Director and its token endpoint; if empty, those of the system are used"`
+	CAFile    string `env:"CA_FILE"    help:"file with the CA certificates for Director and its token endpoint; if empty, the system's CA certificates are used"`
 	Calls     int    `env:"CALLS"      help:"maximum number of concurrent calls to Director, per replica"`
 
 	Timeout time.Duration `env:"TIMEOUT" help:"maximum duration of a call to Director, or to its token endpoint"`
@@ -87,7 +87,7 @@ type HibernationTimeout struct {
 type Gardener struct {
 	Project                string        `env:"PROJECT"                           help:"name of the Gardener project, to which the kubeconfig must give access"`
 	KubeconfigPath         string        `env:"KUBECONFIG_PATH"                   help:"path of the kubeconfig for Gardener; reloaded when the file changes"`
-	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"prefix of the addresses of service brokers whose services are deleted before a cluster with Kyma is deleted"`
+	ClusterCleanupSelector string        `env:"CLUSTER_CLEANUP_RESOURCE_SELECTOR" help:"address prefix of the service brokers whose services are deleted before a cluster with Kyma is deleted"`
 	KubeconfigValidity     time.Duration `env:"KUBECONFIG_VALIDITY"               help:"validity of admin kubeconfigs, at least 10m"`
 	PollInterval           time.Duration `env:"POLL_INTERVAL"                     help:"interval at which a Shoot is read, in addition to the watch"`
 	Calls                  int           `env:"CALLS"                             help:"maximum number of concurrent calls to Gardener, per replica"`
@@ -146,7 +146,7 @@ func (c Config) check() error {
 		{c.Gardener.PollInterval <= 0, "APP_GARDENER_POLL_INTERVAL: must be positive"},
 		{
 			c.Director.CAFile != "" && c.OAuth.SkipDirectorCertVerification,
-			"APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: set only one of them, because CA certificates are not used without verification",
+			"APP_DIRECTOR_CA_FILE, APP_SKIP_DIRECTOR_CERT_VERIFICATION: set only one of them, because the CA certificates have no effect without verification",
 		},
 		{c.Director.Calls < 1, "APP_DIRECTOR_CALLS: must be at least 1"},
 		{c.Director.Timeout <= 0, "APP_DIRECTOR_TIMEOUT: must be positive"},
@@ -161,8 +161,8 @@ func (c Config) check() error {
 	return errors.Join(errs...)
 }
 
-// missing returns one error that lists the settings that have no usable default, so that a start with the variables of Kyma
-// Provisioner alone reports all of them at once. It reads the kubeconfig of Gardener if remote is true.
+// missing returns one error that lists the required settings that are missing or invalid, so that an operator who starts with
+// only the variables of Kyma Provisioner sees all of them at once. It checks the kubeconfig of Gardener only if remote is true.
 func (c Config) missing(remote bool) error {
 	_, err := c.Database.Keys()
 	errs := []error{err}

@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/registration"
 )
 
-// connectDirector adds Director to the parts, if Director is enabled. It makes no call, so the Provisioner can start during an
-// outage of Director; it only reads and checks the files with the credentials and the CA certificates. Director and its token
-// endpoint have separate circuit breakers.
+// connectDirector adds Director to the parts, if Director is enabled. It does not call Director, so the Provisioner can start
+// during an outage of Director. It only reads and checks the files with the credentials and the CA certificates. Director and its
+// token endpoint have separate circuit breakers.
 func (a *assembly) connectDirector(ctx context.Context) error {
 	config := a.config
 	if !config.Director.Enabled {
@@ -67,7 +67,7 @@ func (a *assembly) connectDirector(ctx context.Context) error {
 }
 
 // directorTransport returns the transport to Director and its token endpoint. When the file with the CA certificates changes, the
-// transport trusts the new ones without a restart.
+// transport trusts the new certificates without a restart.
 func (c Config) directorTransport(files *reload.Watcher) (*reload.Transport, error) {
 	trust := reload.ClientTLS{CAFile: c.Director.CAFile}
 	if c.OAuth.SkipDirectorCertVerification {

@@ -75,8 +75,8 @@ func (o Orphans) removeShoots(ctx context.Context) error {
 	})
 }
 
-// eachDeleted calls remove for each of the runtimes in ids that is recorded as deleted. It returns the errors of all calls, unless
-// the database does not respond: then it stops and returns only that error.
+// eachDeleted calls the given function for each of the given runtimes that is recorded as deleted. It returns the errors of all
+// calls, unless the database does not respond: then it stops and returns only that error.
 func (o Orphans) eachDeleted(ctx context.Context, ids []string, remove func(id string) error) error {
 	var failed []error
 

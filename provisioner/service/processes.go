@@ -40,9 +40,11 @@ type Parts struct {
 	Files ShootFiles
 	// Director registers runtimes. It is nil if Director is disabled.
 	Director registration.Director
-	// Record returns the record of a runtime for its Shoot. Nil means that Shoots have no records.
+	// Record returns the record of a runtime, which an annotation of its Shoot contains. If Record is nil, Shoots have no
+	// records.
 	Record func(runtimes.Runtime) (string, error)
-	// Traceparent returns the trace of an operation for its Shoot. Nil means that Shoots have no traces.
+	// Traceparent returns an operation's traceparent, which an annotation of the Shoot contains. If Traceparent is nil, Shoots
+	// have no such annotation.
 	Traceparent func(process.Record) string
 }
 

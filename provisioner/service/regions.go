@@ -62,7 +62,7 @@ func (r Regions) complete(ctx context.Context) error {
 	}
 
 	if last != nil {
-		return fmt.Errorf("recording the regions of runtimes: %d failed: %w", unread, last)
+		return fmt.Errorf("recording the regions of runtimes: %d failed, the last one with: %w", unread, last)
 	}
 
 	return nil

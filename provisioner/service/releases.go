@@ -29,8 +29,8 @@ type Kyma struct {
 	ReleasesInsecure   bool          `env:"RELEASES_INSECURE"   help:"use HTTP without TLS for the repository"`
 	ReleasesCalls      int           `env:"RELEASES_CALLS"      help:"maximum number of concurrent calls to the repository, per replica"`
 	SourcesCachePath   string        `env:"SOURCES_CACHE_PATH"  help:"folder that caches the files of components with a sourceURL; if empty, orders with a sourceURL are rejected"`
-	SourcesNetworks    []string      `env:"SOURCES_NETWORKS"    help:"networks in which servers of a sourceURL may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; if empty, the Provisioner connects only to public addresses"`
-	SourcesCAFile      string        `env:"SOURCES_CA_FILE"     help:"file with the CA certificates for the servers of a sourceURL; if empty, those of the system are used"`
+	SourcesNetworks    []string      `env:"SOURCES_NETWORKS"    help:"non-public networks from which components with a sourceURL may be downloaded, as CIDR,…, for example 10.0.0.0/8; if empty, downloads are allowed only from public addresses"`
+	SourcesCAFile      string        `env:"SOURCES_CA_FILE"     help:"file with the CA certificates for downloads from a sourceURL; if empty, the system's CA certificates are used"`
 
 	Bundles Bundles `envPrefix:"BUNDLES_"`
 }
@@ -70,11 +70,11 @@ func (k Kyma) open(ctx context.Context, pins releases.Pins) (kymaReleases, error
 	return releasesOf(found), nil
 }
 
-// openRepository checks the settings of the repository and returns its releases. It makes no call.
+// openRepository checks the settings of the repository and returns its releases. It does not call the registry.
 func (k Kyma) openRepository(pins releases.Pins) (kymaReleases, error) {
 	switch {
 	case k.ReleasesPath != "":
-		return kymaReleases{}, errors.New("APP_KYMA_RELEASES_REPOSITORY: set it or APP_KYMA_RELEASES_PATH, not both")
+		return kymaReleases{}, errors.New("APP_KYMA_RELEASES_REPOSITORY: set either this or APP_KYMA_RELEASES_PATH, not both")
 	case k.ReleasesCachePath == "":
 		return kymaReleases{}, errors.New("APP_KYMA_RELEASES_CACHE_PATH: must name a folder for the releases of the repository")
 	case k.ReleasesCalls < 1:
@@ -105,8 +105,8 @@ func (k Kyma) openRepository(pins releases.Pins) (kymaReleases, error) {
 	return found, nil
 }
 
-// openSources checks the settings for sources of components, and returns nil if no source is allowed. It sweeps the cache of the sources.
-// It makes no call.
+// openSources checks the settings for components with a sourceURL, and removes old files from their cache. It returns nil if no
+// cache is configured, because orders must not contain a sourceURL then. It does not send requests.
 func (k Kyma) openSources() (*releases.Sources, error) {
 	allowed, err := networks.Parse(k.SourcesNetworks)
 	if err != nil {
@@ -122,7 +122,7 @@ func (k Kyma) openSources() (*releases.Sources, error) {
 		}
 
 		if authorities = x509.NewCertPool(); !authorities.AppendCertsFromPEM(content) {
-			return nil, errors.New("APP_KYMA_SOURCES_CA_FILE: contains no certificate in PEM form")
+			return nil, errors.New("APP_KYMA_SOURCES_CA_FILE: contains no certificate in PEM format")
 		}
 	}
 
@@ -136,7 +136,7 @@ func (k Kyma) openSources() (*releases.Sources, error) {
 	return sources, nil
 }
 
-// releasesOf returns the releases of a folder or registry, which plan installations and contain the manifests.
+// releasesOf returns kymaReleases in which the catalog plans the installations and provides the manifests.
 func releasesOf(found *releases.Catalog) kymaReleases {
 	return kymaReleases{known: found, manifests: found, direct: installer.New(installer.Options{Manifests: found, Now: time.Now})}
 }

@@ -283,8 +283,8 @@ func (a *assembly) handler() http.Handler {
 	return mux
 }
 
-// comparer returns the Comparer for the runtimes, Gardener and Director. If Director is disabled, the interface itself must be
-// nil, because an interface that contains a nil pointer is not nil.
+// comparer returns the Comparer for the runtimes, Gardener and Director. If Director is disabled, it leaves Comparer.Director
+// unset: an interface that contains a nil pointer would not be nil.
 func (a *assembly) comparer(recorder *audit.Recorder) *reconcile.Comparer {
 	comparer := &reconcile.Comparer{
 		DB: a.DB, Runtimes: a.runtimes, Operations: a.operations, Recorder: recorder, Shoots: a.parts.Shoots,
@@ -297,8 +297,8 @@ func (a *assembly) comparer(recorder *audit.Recorder) *reconcile.Comparer {
 	return comparer
 }
 
-// consoles returns Director as the source of console addresses. If Director is disabled, the interface itself must be nil,
-// because an interface that contains a nil pointer is not nil.
+// consoles returns Director as the source of console addresses. If Director is disabled, it returns a nil interface: an interface
+// that contains a nil pointer would not be nil.
 func (a *assembly) consoles() orders.Consoles {
 	if a.director == nil {
 		return nil
@@ -307,9 +307,9 @@ func (a *assembly) consoles() orders.Consoles {
 	return a.director
 }
 
-// graphQL returns the GraphQL API behind authentication. Rejected requests appear in the audit log: the API records rejected mutations, and
-// the recorder records clients without credentials or permissions. The only queries that are audited are those for kubeconfigs, because the
-// others change nothing and return no credentials.
+// graphQL returns the GraphQL API behind authentication. Rejected requests appear in the audit log: the API records rejected
+// mutations, and the recorder records clients without credentials or permissions. The only queries that are audited are those for
+// kubeconfigs, because the others neither change anything nor return credentials.
 func (a *assembly) graphQL(recorder *audit.Recorder) http.Handler {
 	build := shootBuilder(a.config, a.parts.Files, nil)
 	rules := validation.Rules{Project: a.config.Gardener.Project}

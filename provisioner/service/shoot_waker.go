@@ -38,8 +38,8 @@ type shootWaker struct {
 	changed chan string
 }
 
-// notify adds a changed Shoot. It blocks while the buffer is full, which slows down the watch but loses no change. It returns
-// when the context ends. The watch calls it from its own goroutine.
+// notify adds a changed Shoot. It blocks while the buffer is full, which slows down the watch but does not lose changes. It
+// returns early if the context ends. The watch calls it from its own goroutine.
 func (w *shootWaker) notify(ctx context.Context, shootName string) {
 	select {
 	case w.changed <- shootName:
@@ -59,7 +59,8 @@ func (w *shootWaker) run(ctx context.Context) error {
 	}
 }
 
-// collect returns a batch of events: first, and the events of all changes until gather has passed or the batch is full.
+// collect returns a batch that consists of the given first event and the events of all changes that arrive until gather has
+// passed or the batch is full.
 func (w *shootWaker) collect(ctx context.Context, first string) []string {
 	events := []string{first}
 	enough := w.clock.After(gather)

@@ -26,7 +26,7 @@ const noExtensions = "none"
 // after a restart.
 type Shoots struct {
 	AuditLogsPolicyConfigMap string   `env:"AUDIT_LOGS_POLICY_CONFIG_MAP"                     help:"ConfigMap with the audit log policy; empty for none"`
-	AuditLogsTenant          string   `env:"AUDIT_LOGS_TENANT"                                help:"account that the audit logs of all clusters are stored under; empty for none"`
+	AuditLogsTenant          string   `env:"AUDIT_LOGS_TENANT"                                help:"account under which the audit logs of all clusters are stored; empty for none"`
 	AuditLogsConfigPath      string   `env:"AUDIT_LOGS_TENANT_CONFIG_PATH"                    help:"JSON file with the targets of audit logs, read at startup; empty for none"`
 	MaintenanceWindowPath    string   `env:"MAINTENANCE_WINDOW_CONFIG_PATH"                   help:"JSON file with the maintenance windows of production clusters, read at startup; if empty, Gardener chooses the windows"`
 	Extensions               []string `env:"EXTENSIONS"                                       help:"Gardener extensions for every cluster, comma-separated; the value none disables them"`
@@ -38,17 +38,17 @@ type Shoots struct {
 	MachineTypes      map[string]string `env:"DEFAULT_MACHINE_TYPES"      help:"machine types for orders without a machine type, as provider:type,…"`
 }
 
-// defaultMachineTypes are small general-purpose machines of the providers. They are the defaults of the broker's plans.
+// defaultMachineTypes maps each provider to a small general-purpose machine type. The broker's plans have the same defaults.
 func defaultMachineTypes() map[string]string {
 	return map[string]string{"aws": "m6i.large", "azure": "Standard_D2s_v5", "gcp": "n2-standard-2", "openstack": "g_c2_m8"}
 }
 
-// check rejects invalid defaults for orders, the value "none" together with extensions, and the extension for audit logs, which
-// another variable enables.
+// check returns an error if a default for orders is invalid, if Extensions combines "none" with other values, or if Extensions
+// contains the extension for audit logs, which another variable enables.
 func (s Shoots) check() error {
 	for provider, machine := range s.MachineTypes {
 		if known := slices.Sorted(maps.Keys(defaultMachineTypes())); !slices.Contains(known, provider) || machine == "" {
-			return fmt.Errorf("APP_GARDENER_DEFAULT_MACHINE_TYPES: %q: use provider:type with the providers %s", provider+":"+machine, strings.Join(known, ", "))
+			return fmt.Errorf("APP_GARDENER_DEFAULT_MACHINE_TYPES: %q must have the form provider:type, with one of the providers %s", provider+":"+machine, strings.Join(known, ", "))
 		}
 	}
 
@@ -56,10 +56,10 @@ func (s Shoots) check() error {
 	case s.KubernetesVersion != "" && !validation.IsKubernetesVersion(s.KubernetesVersion):
 		return fmt.Errorf("APP_GARDENER_DEFAULT_KUBERNETES_VERSION: must look like 1.33 or 1.33.2, not %q", s.KubernetesVersion)
 	case slices.Contains(s.Extensions, noExtensions) && len(s.Extensions) > 1:
-		return errors.New("APP_GARDENER_EXTENSIONS: \"none\" cannot be combined with extensions")
+		return errors.New("APP_GARDENER_EXTENSIONS: \"none\" cannot be combined with other values")
 	case slices.Contains(s.Extensions, shoot.ExtensionAuditLog):
 		return errors.New("APP_GARDENER_EXTENSIONS: " + shoot.ExtensionAuditLog +
-			" needs targets: omit it and set APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH")
+			" requires targets, so omit it and set APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH")
 	default:
 		return nil
 	}
@@ -144,7 +144,7 @@ func checkAuditLogs(logs shoot.AuditLogs) error {
 	return nil
 }
 
-// options returns the options for all Shoots of the project. files comes from readShootFiles.
+// options returns the options for all Shoots of the project. The given files are the result of readShootFiles.
 func (s Shoots) options(project string, files ShootFiles) shoot.Options {
 	extensions := s.Extensions
 	if slices.Equal(extensions, []string{noExtensions}) {

@@ -128,7 +128,7 @@ func TestShootFilesAreRefused(t *testing.T) {
 
 func TestConfigRefusesExtensions(t *testing.T) {
 	for extensions, want := range map[string]string{
-		"none,own":               "cannot be combined with extensions",
+		"none,own":               "cannot be combined with other values",
 		"shoot-auditlog-service": "set APP_GARDENER_AUDIT_LOGS_TENANT_CONFIG_PATH",
 	} {
 		set := DefaultConfig()

@@ -6,7 +6,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// groupAWS is the API group of Gardener's extension for AWS, without its common suffix.
+// groupAWS is the API group of Gardener's extension for AWS, without the suffix .extensions.gardener.cloud.
 const groupAWS = "aws.provider"
 
 // metadataHopLimit is the maximum number of network hops to the metadata service: a container is one hop farther away than its

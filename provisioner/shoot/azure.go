@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// groupAzure is the API group of Gardener's extension for Azure, without its common suffix.
+// groupAzure is the API group of Gardener's extension for Azure, without the suffix .extensions.gardener.cloud.
 const groupAzure = "azure.provider"
 
 // defaultIdleTimeout is the time after which a NAT gateway drops idle connections, in minutes. It is Azure's default.

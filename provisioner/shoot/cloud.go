@@ -16,7 +16,7 @@ import (
 type cloud struct {
 	// profile is the name of the cloud profile in Gardener.
 	profile string
-	// nodes is the network of all nodes, as a CIDR.
+	// nodes is the address range of all nodes, as a CIDR.
 	nodes string
 	// zones are the names of the zones for machines; empty on Azure without zones.
 	zones []string

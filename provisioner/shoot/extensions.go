@@ -23,8 +23,8 @@ func DefaultExtensions() []string {
 	return []string{ExtensionCertificates, ExtensionDNS, ExtensionNetworkingFilter, ExtensionOIDC}
 }
 
-// extensionsOf returns the extensions sorted by type and without duplicates. The extension for audit logs is last. Because of
-// the fixed sequence, a Shoot does not change when an operator reorders the setting.
+// extensionsOf returns the extensions sorted by type and without duplicates. The extension for audit logs is last. Because the
+// sequence is fixed, a Shoot does not change when an operator reorders the setting.
 func extensionsOf(config *spec.Cluster, options Options) ([]gardencorev1beta1.Extension, error) {
 	var extensions []gardencorev1beta1.Extension
 
@@ -85,8 +85,9 @@ type AuditLog struct {
 // AuditLogs maps a Seed's provider and a Shoot's region to the audit log target.
 type AuditLogs map[string]map[string]AuditLog
 
-// of returns the target for a cluster, or nil. Gardener chooses the Seed later, so of assumes that the Seed has the same
-// provider as the Shoot. The assumption is wrong only if a cloud profile allows Seeds of other providers.
+// of returns the audit log target for a cluster, or nil if there is none. Gardener chooses the Seed later, so this method assumes
+// that the Seed has the same provider as the Shoot. The assumption is wrong only if a cloud profile allows Seeds of other
+// providers.
 func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	log, ok := a[config.Provider][config.Region]
 	if !ok {
@@ -96,8 +97,8 @@ func (a AuditLogs) of(config *spec.Cluster) *AuditLog {
 	return &log
 }
 
-// extension returns the extension that forwards the audit log. Its configuration names the reference that resources returns,
-// through which the extension finds its Secret.
+// extension returns the extension that forwards the audit log. Its configuration names the resource reference by which the
+// extension finds its Secret; see resources.
 func (l *AuditLog) extension() (gardencorev1beta1.Extension, error) {
 	config, err := raw(extensionConfig("service.auditlog", "AuditlogConfig", fields{
 		"type": "standard", "tenantID": l.TenantID, "serviceURL": l.ServiceURL, "secretReferenceName": auditLogResource,

@@ -78,7 +78,7 @@ func keepExtensions(wanted, had *gardencorev1beta1.ShootSpec) {
 		func(extension gardencorev1beta1.Extension) string { return extension.Type })
 }
 
-// withOthers returns wanted, followed by the items of had whose names are not in wanted.
+// withOthers returns the wanted items, followed by the existing items whose names are not among them.
 func withOthers[T any](wanted, had []T, name func(T) string) []T {
 	for _, item := range had {
 		if !slices.ContainsFunc(wanted, func(other T) bool { return name(other) == name(item) }) {
@@ -89,7 +89,7 @@ func withOthers[T any](wanted, had []T, name func(T) string) []T {
 	return wanted
 }
 
-// keepImage restores a version that Gardener has raised, unless the order changes the image.
+// keepImage keeps a machine image version that Gardener has raised, unless the order changes the image.
 func keepImage(wanted, had *gardencorev1beta1.ShootMachineImage) {
 	if wanted != nil && had != nil && wanted.Name == had.Name && wanted.Version != nil && had.Version != nil {
 		wanted.Version = new(newer(*wanted.Version, *had.Version))
@@ -106,8 +106,8 @@ func newer(wanted, present string) string {
 	return wanted
 }
 
-// Older reports whether version is lower than other, by semantic versioning. It returns false if either argument is not a
-// version.
+// Older reports whether the first version is lower than the second, by semantic versioning. It returns false if either argument
+// is not a version.
 func Older(version, other string) bool {
 	one, err := semver.NewVersion(version)
 	if err != nil {
@@ -139,8 +139,8 @@ func keepConfig(wanted, had *runtime.RawExtension) {
 	}
 }
 
-// overlay merges wanted into had. It merges objects by key, and lists of objects by their "name" field; list items that exist
-// only in had are dropped. For other values it returns wanted.
+// overlay merges the wanted value into the existing one. It merges objects by key, and lists of objects by their "name" field;
+// list items that are not wanted are dropped. If the values are not both objects or both such lists, it returns the wanted value.
 func overlay(had, wanted any) any {
 	switch wanted := wanted.(type) {
 	case map[string]any:

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// groupOpenStack is the API group of Gardener's extension for OpenStack, without its common suffix.
+// groupOpenStack is the API group of Gardener's extension for OpenStack, without the suffix .extensions.gardener.cloud.
 const groupOpenStack = "openstack.provider"
 
 // The defaults for OpenStack orders. They are the constants of Kyma Provisioner, so existing clients get the same clusters.

@@ -17,9 +17,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// OrderOf returns the order for a Shoot that another program has created. targetSecret is the name of its CredentialsBinding. The order
-// contains no domain, identity provider or Seed: the Shoot keeps its own. The error is failure.Permanent and names the field that no
-// order can express.
+// OrderOf returns the order for a Shoot that another program has created. targetSecret is the name of its CredentialsBinding. The
+// order contains no domain, identity provider or Seed: the Shoot keeps its own. If no order can express a field of the Shoot, the
+// error is failure.Permanent and names the field.
 func OrderOf(present *gardencorev1beta1.Shoot, targetSecret string) (*spec.Cluster, error) {
 	if len(present.Spec.Provider.Workers) == 0 {
 		return nil, failure.New(failure.Permanent, "the Shoot has no worker pools")
@@ -48,7 +48,7 @@ func OrderOf(present *gardencorev1beta1.Shoot, targetSecret string) (*spec.Clust
 		order.LicenceType = &licence
 	}
 
-	// Orders cannot contain the purpose infrastructure. The Shoot keeps it.
+	// Orders cannot contain the purpose "infrastructure". A Shoot with this purpose keeps it.
 	if purpose := ptr.Deref(present.Spec.Purpose, ""); purpose != "" && purpose != gardencorev1beta1.ShootPurposeInfrastructure {
 		order.Purpose = (*string)(present.Spec.Purpose)
 	}
@@ -88,8 +88,8 @@ func OrderOf(present *gardencorev1beta1.Shoot, targetSecret string) (*spec.Clust
 	return order, nil
 }
 
-// poolOrder returns the order for a worker pool. It omits a disk whose size is not in GiB, and the disks of OpenStack. The Shoot keeps
-// them.
+// poolOrder returns the order for a worker pool. It omits disks on OpenStack and disks whose size is not in GiB: the Shoot keeps
+// these disks.
 func poolOrder(worker gardencorev1beta1.Worker, provider string) (*spec.WorkerPool, error) {
 	pool := &spec.WorkerPool{
 		Name: worker.Name, MachineType: worker.Machine.Type, AutoScalerMin: int(worker.Minimum), AutoScalerMax: int(worker.Maximum), Zones: worker.Zones,
@@ -161,7 +161,7 @@ type controlPlane struct {
 	LoadBalancerProvider string `json:"loadBalancerProvider"`
 }
 
-// providerOrder returns the provider's part of the order, and the address range of the machines.
+// providerOrder returns the provider-specific part of the order, and the address range of the machines.
 func providerOrder(present *gardencorev1beta1.Shoot) (_ *spec.Provider, workers string, _ error) {
 	var (
 		config infrastructure
@@ -173,13 +173,13 @@ func providerOrder(present *gardencorev1beta1.Shoot) (_ *spec.Provider, workers 
 
 	if raw := given.InfrastructureConfig; raw != nil {
 		if err := json.Unmarshal(raw.Raw, &config); err != nil {
-			return nil, "", failure.Wrap(failure.Permanent, err, "the infrastructureConfig of the Shoot has an unknown form")
+			return nil, "", failure.Wrap(failure.Permanent, err, "the infrastructureConfig of the Shoot cannot be parsed")
 		}
 	}
 
 	if raw := given.ControlPlaneConfig; raw != nil {
 		if err := json.Unmarshal(raw.Raw, &plane); err != nil {
-			return nil, "", failure.Wrap(failure.Permanent, err, "the controlPlaneConfig of the Shoot has an unknown form")
+			return nil, "", failure.Wrap(failure.Permanent, err, "the controlPlaneConfig of the Shoot cannot be parsed")
 		}
 	}
 
@@ -221,7 +221,7 @@ func providerOrder(present *gardencorev1beta1.Shoot) (_ *spec.Provider, workers 
 // awsOrder returns the AWS part of the order.
 func awsOrder(config infrastructure, worker gardencorev1beta1.Worker) (*spec.Provider, error) {
 	if config.Networks.Vpc.CIDR == "" {
-		return nil, failure.New(failure.Permanent, "the Shoot uses an existing VPC: an order needs the address range of a VPC of its own")
+		return nil, failure.New(failure.Permanent, "the Shoot uses an existing VPC, but an order must contain the address range of a new VPC")
 	}
 
 	order := &spec.AWS{VpcCIDR: config.Networks.Vpc.CIDR, EnableIMDSv2: new(requiresTokens(worker))}
@@ -238,7 +238,7 @@ func awsOrder(config infrastructure, worker gardencorev1beta1.Worker) (*spec.Pro
 func azureOrder(config infrastructure, zones []string) (*spec.Provider, error) {
 	networks := config.Networks
 	if networks.Vnet.CIDR == "" {
-		return nil, failure.New(failure.Permanent, "the Shoot uses an existing virtual network: an order needs the address range of one of its own")
+		return nil, failure.New(failure.Permanent, "the Shoot uses an existing virtual network, but an order must contain the address range of a new one")
 	}
 
 	order, nat := &spec.Azure{VnetCIDR: networks.Vnet.CIDR}, networks.NAT
@@ -299,8 +299,8 @@ func requiresTokens(worker gardencorev1beta1.Worker) bool {
 	return worker.ProviderConfig != nil && json.Unmarshal(worker.ProviderConfig.Raw, &config) == nil && config.InstanceMetadataOptions.HTTPTokens == "required"
 }
 
-// Inexpressible returns the changes of FirstChange that the order for an adopted Shoot must not make. A first change may only add the owner
-// and the settings that the configuration of the Provisioner requires for all Shoots.
+// Inexpressible returns those of the given changes, from FirstChange, that must not happen to an adopted Shoot. The first change
+// may only add the owner and the settings that the configuration of the Provisioner requires for all Shoots.
 func Inexpressible(changes []objectdiff.Change) []objectdiff.Change {
 	announced := []string{
 		"metadata.", "ConfigMap ", "spec.credentialsBindingName", "spec.secretBindingName", "spec.provider.workersSettings.sshAccess",

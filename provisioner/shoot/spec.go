@@ -36,7 +36,8 @@ func accessRestrictionsOf(config *spec.Cluster) []gardencorev1beta1.AccessRestri
 	}}
 }
 
-// tolerationsOf returns the toleration for Seeds in assuredRegion. Gardener would find no Seed for the Shoot without it.
+// tolerationsOf returns the toleration that a Shoot in assuredRegion needs for the tainted Seeds there, or nil for other regions.
+// Without it, Gardener would find no Seed for such a Shoot.
 func tolerationsOf(config *spec.Cluster) []gardencorev1beta1.Toleration {
 	if config.Region != assuredRegion {
 		return nil
@@ -77,7 +78,7 @@ func domainsOf(provider *spec.DNSProvider) *gardencorev1beta1.DNSIncludeExclude 
 }
 
 // providerOf returns the provider of the Shoot with its configurations and all worker pools. SSH access to machines is always
-// off.
+// disabled.
 func providerOf(config *spec.Cluster, cloud *cloud) (*gardencorev1beta1.Provider, error) {
 	infrastructure, err := raw(cloud.infrastructure)
 	if err != nil {

@@ -5,7 +5,7 @@ package spec
 type Cluster struct {
 	// Name is the name of the Shoot, unique among the clusters of the project.
 	Name string `json:"name"`
-	// KubernetesVersion is a version such as 1.33.2. Without a patch version, Gardener chooses the newest one.
+	// KubernetesVersion is a version such as 1.33.2. If the patch version is omitted, Gardener chooses the newest one.
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// Provider is aws, azure, gcp or openstack. ProviderSpecificConfig contains the fields of this provider.
 	Provider string `json:"provider"`
@@ -23,7 +23,7 @@ type Cluster struct {
 
 	// WorkerCIDR is the address range of the nodes. On AWS and Azure it is within the range of the virtual network.
 	WorkerCIDR string `json:"workerCidr"`
-	// PodsCIDR and ServicesCIDR are the ranges inside the cluster. Gardener chooses a range that is omitted.
+	// PodsCIDR and ServicesCIDR are the ranges inside the cluster. If a range is omitted, Gardener chooses it.
 	PodsCIDR     *string `json:"podsCidr,omitempty"`
 	ServicesCIDR *string `json:"servicesCidr,omitempty"`
 
@@ -43,13 +43,14 @@ type Cluster struct {
 
 	ProviderSpecificConfig *Provider `json:"providerSpecificConfig"`
 	DNSConfig              *DNS      `json:"dnsConfig,omitempty"`
-	// Seed is the Gardener cluster that runs the control plane. If nil, Gardener chooses it.
+	// Seed is the Gardener cluster that runs the control plane. If it is nil, Gardener chooses the Seed.
 	Seed              *string `json:"seed,omitempty"`
 	OIDCConfig        *OIDC   `json:"oidcConfig,omitempty"`
 	ExposureClassName *string `json:"exposureClassName,omitempty"`
-	// ShootNetworkingFilterDisabled is true by default.
+	// ShootNetworkingFilterDisabled disables Gardener's networking filter for the cluster. Nil means true.
 	ShootNetworkingFilterDisabled *bool `json:"shootNetworkingFilterDisabled,omitempty"`
-	// ControlPlaneFailureTolerance is node or zone. If nil, the control plane is not highly available.
+	// ControlPlaneFailureTolerance is the kind of failure that the control plane survives, "node" or "zone". If it is nil, the
+	// control plane is not highly available.
 	ControlPlaneFailureTolerance *string `json:"controlPlaneFailureTolerance,omitempty"`
 	// EUAccess allows only Gardener operators in the EU to access the cluster and its nodes.
 	EUAccess *bool `json:"euAccess,omitempty"`
@@ -61,12 +62,13 @@ type Cluster struct {
 	Adopted *Adopted `json:"adopted,omitempty"`
 }
 
-// Adopted records the state of an adopted Shoot at its adoption, which later changes of the Shoot need.
+// Adopted records the state of an adopted Shoot at the time of its adoption. Later changes of the Shoot depend on this state.
 type Adopted struct {
 	// WorkerPool is the name of the first worker pool.
 	WorkerPool string `json:"workerPool"`
-	// ProviderSpecificConfig is the provider's part of the order at the time of the adoption. While the order still has the same value,
-	// the Shoot keeps its configurations for the provider's extension, including fields that orders cannot express.
+	// ProviderSpecificConfig is the value of the order's ProviderSpecificConfig at the time of the adoption. Until the order's
+	// value changes, the Shoot keeps its configurations for the provider's extension, including fields that orders cannot
+	// express.
 	ProviderSpecificConfig *Provider `json:"providerSpecificConfig"`
 }
 
@@ -118,9 +120,9 @@ type DNS struct {
 // DNSProvider is a DNS service that manages the records of some domains.
 type DNSProvider struct {
 	DomainsInclude []string `json:"domainsInclude"`
-	// Primary marks the provider of the cluster's own domain.
+	// Primary marks the provider that manages the cluster's own domain.
 	Primary bool `json:"primary"`
-	// SecretName is a Secret with the credentials, in the namespace of the Gardener project.
+	// SecretName is the name of the Secret with the credentials, in the namespace of the Gardener project.
 	SecretName string `json:"secretName"`
 	// Type is Gardener's name for the DNS service, for example aws-route53.
 	Type string `json:"type"`

@@ -2,7 +2,7 @@ package spec
 
 // Kyma is the order for Kyma: a release, the components to install, and their configuration.
 type Kyma struct {
-	// Version is the version of a release, for example 2.0.0.
+	// Version is the version of the Kyma release, for example 2.0.0.
 	Version string   `json:"version"`
 	Profile *Profile `json:"profile,omitempty"`
 	// Components are installed in the given order, but each after its dependencies. The required components of the release are always
@@ -19,8 +19,7 @@ type Component struct {
 	Component     string   `json:"component"`
 	Namespace     string   `json:"namespace"`
 	Configuration []*Entry `json:"configuration,omitempty"`
-	// SourceURL is the address, with a digest, of manifests that replace the release's manifests. It is nil for a component of the
-	// release.
+	// SourceURL is the address, with a digest, of the component's manifests. If it is nil, the release's manifests are used.
 	SourceURL        *string           `json:"sourceURL,omitempty"`
 	ConflictStrategy *ConflictStrategy `json:"conflictStrategy,omitempty"`
 }
@@ -29,7 +28,7 @@ type Component struct {
 type Entry struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
-	// Secret hides the value from all API responses.
+	// Secret marks the value as secret, so that no API response contains it. Nil means false.
 	Secret *bool `json:"secret,omitempty"`
 }
 

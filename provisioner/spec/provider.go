@@ -1,6 +1,6 @@
 package spec
 
-// Provider contains the fields that are specific to one cloud provider. Validation ensures that exactly one part is set.
+// Provider contains the fields that are specific to one cloud provider. Validation ensures that exactly one field is set.
 type Provider struct {
 	GCPConfig       *GCP       `json:"gcpConfig,omitempty"`
 	AzureConfig     *Azure     `json:"azureConfig,omitempty"`
@@ -13,8 +13,9 @@ type GCP struct {
 	Zones []string `json:"zones"`
 }
 
-// Azure contains the fields of an order that are specific to Microsoft Azure. Either Zones share the range of the nodes, or each
-// of the AzureZones has its own range. If both are empty, Azure chooses the location of each machine.
+// Azure contains the fields of an order that are specific to Microsoft Azure. Zones lists zones that share the address range of
+// the nodes; AzureZones lists zones with separate ranges. At most one of them is set. If both are empty, Azure chooses the
+// location of each machine.
 type Azure struct {
 	VnetCIDR         string       `json:"vnetCidr"`
 	Zones            []string     `json:"zones,omitempty"`
@@ -24,7 +25,7 @@ type Azure struct {
 	IdleConnectionTimeoutMinutes *int `json:"idleConnectionTimeoutMinutes,omitempty"`
 }
 
-// AzureZone is a zone, named by its number, and the range of its nodes.
+// AzureZone is a zone, identified by its number, and the address range of its nodes.
 type AzureZone struct {
 	Name int    `json:"name"`
 	CIDR string `json:"cidr"`
@@ -47,8 +48,8 @@ type AWSZone struct {
 	WorkerCIDR   string `json:"workerCidr"`
 }
 
-// OpenStack contains the fields of an order that are specific to OpenStack. Package shoot defines the defaults of the two
-// optional names.
+// OpenStack contains the fields of an order that are specific to OpenStack. Package shoot defines the defaults of
+// FloatingPoolName and CloudProfileName.
 type OpenStack struct {
 	Zones                []string `json:"zones"`
 	FloatingPoolName     *string  `json:"floatingPoolName,omitempty"`

@@ -60,6 +60,6 @@ type KymaUpgrade struct {
 
 // ClusterVersion is the change of the cluster in a KymaUpgrade.
 type ClusterVersion struct {
-	// KubernetesVersion is a version such as 1.33.2. Without a patch version, Gardener chooses the newest one.
+	// KubernetesVersion is a version such as 1.33.2. If the patch version is omitted, Gardener chooses the newest one.
 	KubernetesVersion string
 }

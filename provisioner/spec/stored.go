@@ -10,8 +10,9 @@ import (
 // version is the version of the stored form that Encode writes.
 const version = 1
 
-// stored is the stored form of an order. Encode omits the number of version 1, because the oldest rows have no number. The
-// encodings of equal orders are therefore equal in old and new rows; package orders compares them to detect repeated orders.
+// stored is the stored form of an order. Encode omits the version number if it is 1, because the oldest rows have no number.
+// Equal orders therefore have equal encodings in old and new rows. Package orders compares the encodings to detect repeated
+// orders.
 type stored struct {
 	Runtime
 

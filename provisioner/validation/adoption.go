@@ -6,8 +6,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
-// Adoption validates the texts of an order to adopt a Shoot; the Shoot itself needs no validation. order is a struct whose fields have the
-// names of the API, and name and administrators are two of its fields. Adoption returns nil or one failure.Invalid.
+// Adoption validates the texts of an order to adopt a Shoot; the Shoot itself needs no validation. order is a struct whose fields
+// have the API's names; name and administrators are the values of two of these fields. Adoption returns nil or one
+// failure.Invalid.
 func Adoption(order any, name string, administrators []string) error {
 	found := problems{title: "the adoption is invalid"}
 

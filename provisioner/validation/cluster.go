@@ -101,7 +101,7 @@ func (p *problems) domain(config *spec.DNS) {
 	}
 
 	p.addIf(len(config.Providers) > 0 && primaries != 1,
-		"dnsConfig.providers", "must have one primary provider, not %d", primaries)
+		"dnsConfig.providers", "must contain exactly one primary provider, not %d", primaries)
 }
 
 // signingAlgorithms returns the signature algorithms that kube-apiserver accepts for OIDC tokens. The list in an order is

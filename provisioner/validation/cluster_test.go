@@ -108,7 +108,7 @@ func TestProvisionCluster(t *testing.T) {
 		"NoRoomForUpdates": {
 			reason: "A rolling update must add or remove a machine.",
 			change: func(config *spec.Cluster) { config.MaxSurge, config.MaxUnavailable = 0, 0 },
-			want:   "maxSurge and maxUnavailable must not both be 0: no machine could be replaced",
+			want:   "maxSurge and maxUnavailable must not both be 0, because no machine could then be replaced",
 		},
 		"Purpose": {
 			reason: "Gardener has four purposes for Shoots of users.",
@@ -142,7 +142,7 @@ func TestProvisionCluster(t *testing.T) {
 				"characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for " +
 				"validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'); " +
 				"dnsConfig.providers[0].type must not be empty; dnsConfig.providers[0].secretName must not be empty; " +
-				"dnsConfig.providers[1] must not be null; dnsConfig.providers must have one primary provider, not 0",
+				"dnsConfig.providers[1] must not be null; dnsConfig.providers must contain exactly one primary provider, not 0",
 		},
 		"FailureTolerance": {
 			reason: "The failure tolerance is a node or a zone.",

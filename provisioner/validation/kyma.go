@@ -39,7 +39,7 @@ func UpgradeRuntime(input spec.KymaUpgrade) error {
 }
 
 // kyma validates the kymaConfig of an order or an upgrade, which has the same path in both. If there are no components or too
-// many, kyma does not validate them.
+// many, it reports only that and does not validate the components.
 func (p *problems) kyma(config *spec.Kyma) {
 	const field = "kymaConfig.components"
 

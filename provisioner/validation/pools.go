@@ -19,9 +19,9 @@ const (
 	maxPoolName = 15
 )
 
-// machines validates the machines of a pool. at is the prefix of the pool's fields; it is empty for the first pool, whose fields
-// are those of the cluster. A disk is optional; its type and size must be set together. On OpenStack the machine type determines
-// the disk.
+// machines validates the machines of a pool. at is the prefix of the pool's field paths; it is empty for the first pool, whose
+// fields are part of the cluster's configuration. A disk is optional; its type and size must be set together. On OpenStack the
+// machine type determines the disk.
 func (p *problems) machines(at string, pool *spec.WorkerPool, provider string) {
 	p.present(at+"machineType", pool.MachineType)
 
@@ -53,7 +53,7 @@ func (p *problems) workers(at string, pool *spec.WorkerPool) {
 	p.addIf(pool.AutoScalerMin > pool.AutoScalerMax, at+"autoScalerMin", "must not be more than autoScalerMax")
 
 	p.addIf(pool.MaxSurge == 0 && pool.MaxUnavailable == 0,
-		at+"maxSurge", "and maxUnavailable must not both be 0: no machine could be replaced")
+		at+"maxSurge", "and maxUnavailable must not both be 0, because no machine could then be replaced")
 }
 
 // count rejects a number below the minimum, and a number that does not fit into the 32 bits of Gardener's fields.

@@ -66,7 +66,7 @@ func TestProvisionPools(t *testing.T) {
 				"additionalWorkers[0].machineImageVersion requires machineImage; " +
 				"additionalWorkers[0].diskType and volumeSizeGB must be set together; " +
 				"additionalWorkers[0].autoScalerMin must not be more than autoScalerMax; " +
-				"additionalWorkers[0].maxSurge and maxUnavailable must not both be 0: no machine could be replaced",
+				"additionalWorkers[0].maxSurge and maxUnavailable must not both be 0, because no machine could then be replaced",
 		},
 		"OtherZone": {
 			reason: "Only the zones of the cluster have networks.",

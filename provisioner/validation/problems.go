@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// maxProblems is the maximum number of problems in an error. The error contains the number of further problems, because a
+// maxProblems is the maximum number of problems in an error. The error gives only the number of further problems, because a
 // generated request may have hundreds.
 const maxProblems = 10
 

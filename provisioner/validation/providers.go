@@ -60,8 +60,8 @@ func (p *problems) provider(config *spec.Cluster) []string {
 	return zones
 }
 
-// onePart requires that the order has a configuration for exactly the given provider. It reports whether that configuration is
-// valid. Callers must not read the configuration before this check, because it may be nil.
+// onePart requires that the order has a configuration for exactly the given provider. It returns false if that configuration is
+// missing or if there is another one. Callers must not read the configuration before this check, because it may be nil.
 func (p *problems) onePart(parts *spec.Provider, provider string) bool {
 	wanted := [...]bool{provider == aws, provider == azure, provider == gcp, provider == openstack}
 	if parts != nil && wanted == [...]bool{

@@ -12,7 +12,7 @@ import (
 
 // Rules contains the settings of the installation that some rules depend on.
 type Rules struct {
-	// Project is the name of the Gardener project. The names of project and Shoot together have at most 21 characters.
+	// Project is the name of the Gardener project. The project name and the Shoot name together may have at most 21 characters.
 	Project string
 }
 

@@ -26,7 +26,7 @@ func (p *problems) parse(field, text string) addresses {
 	return addresses{field: field, prefix: prefix.Masked()}
 }
 
-// parseOptional is parse for an optional field.
+// parseOptional parses the range in an optional field. If the field is omitted, prefix is the zero value.
 func (p *problems) parseOptional(field string, text *string) addresses {
 	if !isSet(text) {
 		return addresses{field: field}

@@ -20,8 +20,8 @@ const (
 	maxLabels = 100
 )
 
-// sizes rejects texts, lists and labels that are too long, anywhere in an order or upgrade. It reports whether everything is within the
-// limits. Otherwise the other rules must not run, because their cost grows with the sizes, in some cases quadratically.
+// sizes rejects texts, lists and labels that are too long, anywhere in an order or upgrade. It reports whether everything is
+// within the limits. If not, the other rules must not run, because their cost grows with the sizes, in some cases quadratically.
 func (p *problems) sizes(order any) bool {
 	p.size("", reflect.ValueOf(order))
 
@@ -92,7 +92,8 @@ func (p *problems) sizeOfLabels(field string, labels reflect.Value) {
 	}
 }
 
-// nameOf returns the API name of a field. Fields of upgrades have the same names in Go, except for the first letter.
+// nameOf returns the API name of a field. Fields of upgrades have no JSON tags: their Go names differ from the API names only in
+// the first letter.
 func nameOf(field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 

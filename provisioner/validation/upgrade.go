@@ -12,8 +12,8 @@ import (
 
 // UpgradeShoot returns the cluster's configuration after the upgrade: each field that the upgrade sets replaces the current one.
 // Its error is one failure.Invalid that lists the fields that are invalid or cannot be changed. Fields that no upgrade can change
-// are not validated again, so that a cluster ordered under older rules can still be upgraded. UpgradeShoot does not modify
-// present.
+// are not validated again, so that a cluster ordered under older rules can still be upgraded. UpgradeShoot does not modify the
+// given configuration.
 func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.ClusterConfig, error) {
 	found := problems{title: "the upgrade is invalid"}
 
@@ -62,8 +62,8 @@ func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.Cluste
 	return upgraded, found.err()
 }
 
-// UpgradeCluster returns the cluster's configuration with another Kubernetes version. Its error is failure.Invalid. It does not modify
-// present.
+// UpgradeCluster returns the cluster's configuration with another Kubernetes version. Its error is failure.Invalid.
+// UpgradeCluster does not modify the given configuration.
 func UpgradeCluster(present spec.ClusterConfig, version string) (spec.ClusterConfig, error) {
 	found := problems{title: "the upgrade is invalid", within: "clusterConfig."}
 	found.version(version)
@@ -75,8 +75,8 @@ func UpgradeCluster(present spec.ClusterConfig, version string) (spec.ClusterCon
 	return present, found.err()
 }
 
-// noEmptyTexts rejects an empty string in four fields, because it is ambiguous: the client may want to keep the value or to
-// remove it.
+// noEmptyTexts rejects an empty kubernetesVersion, machineType, diskType or purpose. An empty string is ambiguous: the client may
+// want to keep the value or to remove it.
 func (p *problems) noEmptyTexts(upgrade *spec.ClusterUpgrade) {
 	for _, text := range []struct {
 		field string
@@ -219,7 +219,8 @@ func (p *problems) azureChange(present, upgrade *spec.Azure) *spec.Provider {
 	return &spec.Provider{AzureConfig: &config}
 }
 
-// openStackChange rejects every change. An upgrade may omit the optional names.
+// openStackChange rejects every change of the OpenStack configuration. An upgrade may omit floatingPoolName and cloudProfileName,
+// which are optional.
 func (p *problems) openStackChange(present, upgrade *spec.OpenStack) {
 	p.unchanged("openStackConfig.zones", present.Zones, upgrade.Zones)
 	p.unchanged("openStackConfig.loadBalancerProvider", present.LoadBalancerProvider, upgrade.LoadBalancerProvider)

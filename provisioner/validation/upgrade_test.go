@@ -176,7 +176,7 @@ func TestUpgradeShootRefuses(t *testing.T) {
 			reason: "The rules of an order apply to the merged cluster.", cluster: gcpCluster,
 			upgrade: &spec.ClusterUpgrade{AutoScalerMin: new(2), AutoScalerMax: new(1), MaxSurge: new(0), MaxUnavailable: new(0)},
 			want: "autoScalerMin must not be more than autoScalerMax; " +
-				"maxSurge and maxUnavailable must not both be 0: no machine could be replaced; " +
+				"maxSurge and maxUnavailable must not both be 0, because no machine could then be replaced; " +
 				"autoScalerMax must be at least the number of zones, which is 2",
 		},
 		"Purpose": {

@@ -42,7 +42,7 @@ func (s *Store) BeginRelease(ctx context.Context, instanceID string, key account
 		_, err = storage.Exec(ctx, tx, `UPDATE account_claims SET releasing = ?, changed_at = ? WHERE `+keyed,
 			append([]any{true, storage.At(s.clock.Now())}, keyArgs(key)...)...)
 
-		return failure.While(err, "marking the claim as releasing")
+		return failure.While(err, "marking the claim as being released")
 	})
 
 	return claim, last, explain(err, "releasing an account")
@@ -51,7 +51,7 @@ func (s *Store) BeginRelease(ctx context.Context, instanceID string, key account
 // EndRelease implements accountpool.Claims.
 func (s *Store) EndRelease(ctx context.Context, instanceID string, key accountpool.Key, keep bool) error {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		// Lock the claim before the use, as all other transactions do, to avoid deadlocks.
+		// Lock the claim before the use, in the same order as all other transactions, to avoid deadlocks.
 		statement, args := `DELETE FROM account_claims WHERE `+keyed+` AND releasing`, keyArgs(key)
 		if keep {
 			statement, args = `UPDATE account_claims SET releasing = ?, changed_at = ? WHERE `+keyed,

@@ -30,7 +30,7 @@ func Open(ctx context.Context, db *storage.DB, clock clock.PassiveClock) (*Store
 	return &Store{db: db, clock: clock}, nil
 }
 
-// keyed is the condition that selects the rows of a claim. keyArgs returns its arguments.
+// keyed is the SQL condition that selects rows by the key of a claim. keyArgs returns the arguments.
 const keyed = `tenant = ? AND account_type = ? AND eu_access = ?`
 
 func keyArgs(key accountpool.Key) []any { return []any{key.Tenant, key.Type, key.EUAccess} }
@@ -53,7 +53,7 @@ func (r claimRow) claim() accountpool.Claim {
 
 const claimColumns = `tenant, account_type, eu_access, account, releasing`
 
-// useRow is a row of account_uses. If the account is not shared, Account is that of the claim with the same key.
+// useRow is a row of account_uses. If the account is not shared, Account comes from the claim with the same key.
 type useRow struct {
 	ID       string `db:"id"`
 	Tenant   string `db:"tenant"`
@@ -76,7 +76,7 @@ const selectUses = `SELECT uses.id, uses.tenant, uses.account_type, uses.eu_acce
 	FROM account_uses uses LEFT JOIN account_claims claims
 	ON NOT uses.shared AND claims.tenant = uses.tenant AND claims.account_type = uses.account_type AND claims.eu_access = uses.eu_access`
 
-// explain wraps err, unless it is nil, as a transient failure of the broker's database.
+// explain returns err as a transient failure of the broker's database, or nil if err is nil.
 func explain(err error, doing string) error {
 	if err == nil {
 		return nil
@@ -135,7 +135,7 @@ func record(ctx context.Context, tx storage.Tx, use accountpool.Use, now storage
 	return failure.While(err, "recording the account of instance %s", use.InstanceID)
 }
 
-// lock reads a claim and locks its row until the transaction ends. The error is storage.ErrNotFound if there is no such claim.
+// lock reads a claim and locks its row until the transaction ends. If there is no such claim, the error is storage.ErrNotFound.
 func (s *Store) lock(ctx context.Context, tx storage.Tx, key accountpool.Key) (claimRow, error) {
 	return storage.Get[claimRow](ctx, tx, `SELECT `+claimColumns+` FROM account_claims WHERE `+keyed+s.db.ForUpdate(), keyArgs(key)...)
 }

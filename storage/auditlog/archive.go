@@ -16,7 +16,7 @@ import (
 const (
 	// archiveLength is the maximum number of records in an archive file.
 	archiveLength = 5000
-	// archiveMode lets only the owner read a file, because it contains users' names and IP addresses.
+	// archiveMode is the mode of archive files. Only their owner may read them, because they contain names and IP addresses of users.
 	archiveMode = 0o600
 	folderMode  = 0o700
 )
@@ -24,22 +24,23 @@ const (
 // ErrBroken reports that a segment of the chain was not archived because its verification failed.
 var ErrBroken = errors.New("the audit log was changed in the database; nothing is archived or removed, see docs/operator/audit.md")
 
-// Archive writes segments of the chain to files before retention removes their entries and operations. Each file continues the chain of
-// the previous one.
+// Archive writes segments of the chain to files before retention removes the entries and operations in these segments. Each file
+// continues the chain where the previous file ends.
 type Archive struct {
 	// Dir is the folder for the files. It is created if needed.
 	Dir string
-	// Service is the service's name, which is part of the file names and headers.
+	// Service is the name of the service. The names and headers of the files contain it.
 	Service string
-	// Chainer determines which replica archives: the one that adds the records.
+	// Chainer determines which replica archives: the same one that adds the records.
 	Chainer *Chainer
 }
 
 // ArchiveTo makes Remove and RemoveOperations archive rows before they remove them. Call it before the background work starts.
 func (s *Store) ArchiveTo(archive Archive) { s.archive = &archive }
 
-// archiveDue archives the chain up to the last record whose row the query selects. The query returns row IDs of the source, and its
-// argument is the current time. archiveDue returns the number of the last archived record. Rows up to this record may be removed.
+// archiveDue archives the chain up to the last record whose row the query selects. The query must return row IDs of the source,
+// and take the current time as its argument. archiveDue returns the number of the last archived record. The rows up to this record
+// may be removed.
 func (s *Store) archiveDue(ctx context.Context, source, query string, now time.Time) (int64, error) {
 	due, err := storage.Get[int64](ctx, s.db.Reader(), `SELECT COALESCE(MAX(number), 0) FROM audit_chain
 		WHERE source = '`+source+`' AND id IN (`+query+`)`, storage.At(now))
@@ -68,8 +69,8 @@ func (s *Store) archived(ctx context.Context) (chain.Head, error) {
 	return chain.Head{Number: last.Number, Hash: last.Hash}, failure.While(err, "reading the last archived record")
 }
 
-// archiveSegment writes the records that follow after, up to and including the number to, to a file. It verifies them, and stores the
-// last one as archived. It replaces a file of the same name that a crash left behind.
+// archiveSegment writes the records after the record after, up to the record number to, to a file and verifies them. It then
+// stores the number and hash of the last one as archived. If a crash has left behind a file of the same name, it is replaced.
 func (s *Store) archiveSegment(ctx context.Context, after chain.Head, to int64, now time.Time) (err error) {
 	if err := os.MkdirAll(s.archive.Dir, folderMode); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (s *Store) archiveSegment(ctx context.Context, after chain.Head, to int64, 
 	return err
 }
 
-// writeSegment writes and verifies the records that follow after, up to and including the number to.
+// writeSegment writes the records after the record after, up to the record number to, to the given file, and verifies them.
 func (s *Store) writeSegment(ctx context.Context, file *os.File, after chain.Head, to int64, now time.Time) error {
 	verifier := chain.NewVerifier(chain.Options{Now: now, After: after})
 
@@ -152,7 +153,7 @@ func (s *Store) writeSegment(ctx context.Context, file *os.File, after chain.Hea
 	return writer.End(report.Head)
 }
 
-// syncFolder flushes a folder to disk, so that a renamed file survives a crash of the machine.
+// syncFolder flushes a folder to disk, so that the renaming of a file in it survives a crash of the machine.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {

@@ -7,25 +7,27 @@ import (
 	"strings"
 )
 
-// The limits of an entry. Entries are kept for a long time and cannot be removed early, so they must stay small whatever clients send.
-// The callers bound their input, too; the store does not rely on that.
+// The limits of an entry. Entries are kept for a long time and cannot be removed early, so they must stay small regardless of what
+// clients send. Callers also limit their input, but the store does not rely on that.
 const (
 	// maxText is the maximum length of a text in bytes. IDs and names of valid requests are shorter.
 	maxText = 1024
-	// maxReason is the maximum length of the reason that an operator gives, in bytes.
+	// maxReason is the maximum length of the reason that an operator states, in bytes.
 	maxReason = 2048
-	// maxValue is the maximum size of a changed field as JSON, in bytes. maxFields is the maximum total size of the fields in
-	// Before, and also of those in After. A list of a hundred administrators fits, unless their names are unusually long.
+	// maxValue is the maximum size of the value of a changed field, as JSON, in bytes. maxFields is the maximum total size of the
+	// values in Before, and separately of those in After. A list of a hundred administrators fits, unless their names are unusually
+	// long.
 	maxValue  = 32 << 10
 	maxFields = 48 << 10
 	// ellipsis marks a text that was cut.
 	ellipsis = "…"
-	// omitted replaces a value that exceeds the limit. encodedOmitted is the same text in JSON.
+	// omitted replaces a value that is too large. encodedOmitted is the same text as JSON.
 	omitted        = "(too large for the audit log)"
 	encodedOmitted = `"` + omitted + `"`
 )
 
-// bounded returns the entry with long texts truncated and oversized values replaced. Bounding twice gives the same result as bounding once.
+// bounded returns the entry with long texts truncated and large values replaced. Calling bounded on the result returns the same
+// entry.
 func (e Entry) bounded() Entry {
 	for _, text := range []*string{
 		&e.ID, &e.Action, &e.InstanceID, &e.OperationID, &e.Account, &e.BindingID, &e.Code,
@@ -41,8 +43,8 @@ func (e Entry) bounded() Entry {
 	return e
 }
 
-// boundedFields replaces values that exceed maxValue. It adds the fields in the order of their names, and also replaces each value that
-// would make the total size exceed maxFields.
+// boundedFields replaces each value that exceeds maxValue. It then replaces further values, in the order of the field names, if
+// they would make the total size exceed maxFields.
 func boundedFields(fields Fields) Fields {
 	if len(fields) == 0 {
 		return fields

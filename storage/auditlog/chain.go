@@ -31,26 +31,27 @@ const (
 	chainPause = 20 * time.Millisecond
 	// chainPage is the maximum number of table rows that a query examines.
 	chainPage = 1000
-	// Nearly every row commits within usualDelay of its time, and every row within longestDelay. Therefore, each call of Pass examines
-	// the rows of the last usualDelay before the newest chained row again. Every wideEvery, and after a replica has taken the lease,
-	// it goes back by longestDelay instead.
+	// A row is committed later than the time in its time column: nearly every row within usualDelay of this time, and every row
+	// within longestDelay. Therefore, each call of Pass again examines the rows from the time usualDelay before the newest chained
+	// row. At intervals of wideEvery, and after a replica has taken the lease, it starts at the time longestDelay before that row
+	// instead.
 	usualDelay   = 10 * time.Second
 	longestDelay = 3 * time.Minute
 	wideEvery    = time.Minute
 	// longestYield is how long the chain may lag behind while requests have priority.
 	longestYield = time.Minute
-	// After a replica has taken the lease, it checks the rows of the newest records for a concurrent erasure. rechecked is the
-	// number of these records.
+	// rechecked is the number of newest records that a replica checks after it has taken the lease. It checks whether their rows were
+	// erased while the records were being added.
 	rechecked = 20_000
 )
 
-// errLeaseLost reports that another replica has added records since this one read the head.
-var errLeaseLost = errors.New("another replica adds records to the chain of the audit log")
+// errLeaseLost reports that another replica has added records since this one read the head of the chain.
+var errLeaseLost = errors.New("another replica has added records to the audit log chain")
 
 // errYielded reports that Pass ended early because requests are waiting.
 var errYielded = errors.New("requests are waiting")
 
-// chainHead is the row of audit_chain_head.
+// chainHead is the row of the audit_chain_head table.
 type chainHead struct {
 	Number       int64        `db:"number"`
 	Hash         string       `db:"hash"`
@@ -60,7 +61,7 @@ type chainHead struct {
 	OperationsAt storage.Time `db:"operations_at"`
 }
 
-// newest returns the field for the newest time of the source's chained rows.
+// newest returns the field that contains the newest time of the chained rows from the given source.
 func (h *chainHead) newest(source string) *storage.Time {
 	if source == chain.SourceOperation {
 		return &h.OperationsAt
@@ -69,7 +70,7 @@ func (h *chainHead) newest(source string) *storage.Time {
 	return &h.EntriesAt
 }
 
-// add creates a record for the row and makes it the head of the chain. The returned record does not contain the row.
+// add creates the record for the row and makes it the new head of the chain. The returned record does not contain the row itself.
 func (h *chainHead) add(row chainRow, now time.Time) chain.Record {
 	record := chain.Record{
 		Number: h.Number + 1, ChainedAt: chain.TimeText(storage.At(now).Time), Source: row.source, ID: row.ID,
@@ -80,7 +81,7 @@ func (h *chainHead) add(row chainRow, now time.Time) chain.Record {
 	record.Row = nil
 	h.Number, h.Hash = record.Number, record.Hash
 
-	// Ignore a time in the future: the scans would skip all rows with earlier times until then.
+	// Ignore a time in the future: until then, the scans would skip all rows with earlier times.
 	newest := h.newest(row.source)
 	if at, err := time.Parse(time.RFC3339Nano, string(row.At)); err == nil && at.After(newest.Time) && !at.After(now) {
 		*newest = storage.At(at)
@@ -89,37 +90,41 @@ func (h *chainHead) add(row chainRow, now time.Time) chain.Record {
 	return record
 }
 
-// ChainOptions are the dependencies of a Chainer.
+// ChainOptions configures a Chainer.
 type ChainOptions struct {
 	Clock clock.WithTicker
 	Log   logrus.FieldLogger
 	// Metrics registers the metrics. A registry can serve only one Chainer.
 	Metrics prometheus.Registerer
-	// Busy reports whether requests are waiting for a processor of this replica. In that case, adding records is postponed, by at
-	// most a minute. Busy must not block. If it is nil, adding records is never postponed.
+	// Busy reports whether requests are waiting for a processor of this replica. In that case, the Chainer postpones its work, by at
+	// most a minute. Busy must not block. If it is nil, the work is never postponed.
 	Busy func() bool
 }
 
 // Chainer adds the committed rows of the audit log to its hash chain, see package chain. Only the replica with the lease does
-// this. The lease only saves work; correctness does not depend on it, because each transaction compares the head.
+// this. The lease only prevents duplicate work. Correctness does not depend on it, because each transaction fails if the head has
+// changed.
 type Chainer struct {
 	ChainOptions
 
 	store *Store
 	owner string
-	// wideAt is the time from which the next call of Pass goes back by longestDelay.
+	// wideAt is the time from which the next call of Pass starts longestDelay, and not only usualDelay, before the newest chained
+	// row.
 	wideAt time.Time
-	// checked is the newest record whose row this replica has checked for a concurrent erasure, and checkTo the newest one that is due.
-	// Records become due one wide pass after added, the head at the last one, so that the erasures have committed.
+	// checked is the number of the newest record whose row this replica has checked for a concurrent erasure. checkTo is the number
+	// of the newest record that is due for this check. added is the head at the time of the last call of Pass that went back by
+	// longestDelay. The records up to added become due at the next such call, because by then all concurrent erasures have been
+	// committed.
 	checked, checkTo, added int64
 	lag                     prometheus.Gauge
 	// leased is true if this replica had the lease at the end of the last call of Pass.
 	leased atomic.Bool
-	// caughtUp is when Pass last found no row without a record.
+	// caughtUp is when a call of Pass last found that all rows have a record.
 	caughtUp time.Time
 }
 
-// Chain registers the metrics and returns a Chainer. The service must run its Part.
+// Chain registers the metrics and returns a Chainer, whose Part the service must run.
 func (s *Store) Chain(options ChainOptions) *Chainer {
 	chainer := &Chainer{
 		ChainOptions: options, store: s, owner: uuid.NewString(), caughtUp: options.Clock.Now(),
@@ -152,7 +157,7 @@ func (c *Chainer) Pass(ctx context.Context) error {
 	case err != nil && !errors.Is(err, errLeaseLost):
 		c.lag.Set(c.Clock.Since(c.caughtUp).Seconds())
 
-		return fmt.Errorf("adding records to the chain of the audit log: %w", err)
+		return fmt.Errorf("adding records to the audit log chain: %w", err)
 	case err == nil && holds:
 		c.caughtUp = c.Clock.Now()
 	}
@@ -163,7 +168,7 @@ func (c *Chainer) Pass(ctx context.Context) error {
 }
 
 // holdsLease reports whether this replica had the lease at the end of the last call of Pass. Other background work on the chain
-// relies on the same lease, and must tolerate that two replicas briefly do the work at the same time.
+// uses the same lease, and must tolerate that two replicas briefly do the work at the same time.
 func (c *Chainer) holdsLease() bool { return c.leased.Load() }
 
 func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
@@ -220,7 +225,7 @@ func (c *Chainer) yields() bool {
 	return c.Busy != nil && c.Busy() && c.Clock.Since(c.caughtUp) < longestYield
 }
 
-// lease reads the head. It takes the lease if it is free, and renews it once half of it has passed.
+// lease reads the head of the chain. It takes the lease if the lease is free, and renews it if half of its duration has passed.
 func (c *Chainer) lease(ctx context.Context) (chainHead, bool, error) {
 	head, err := storage.Get[chainHead](ctx, c.store.db.Reader(),
 		`SELECT number, hash, lease_owner, lease_until, entries_at, operations_at FROM audit_chain_head WHERE id = 1`)
@@ -260,7 +265,7 @@ type scan struct {
 	ended  bool
 }
 
-// newScan returns a scan that starts at the given delay before the newest chained row, or at the oldest row if none is chained.
+// newScan returns a scan that starts at the time delay before the newest chained row, or at the oldest row if no row is chained.
 func newScan(source string, head chainHead, delay time.Duration) *scan {
 	scan := &scan{source: source}
 	if newest := head.newest(source); !newest.IsZero() {
@@ -270,7 +275,7 @@ func newScan(source string, head chainHead, delay time.Duration) *scan {
 	return scan
 }
 
-// fill reads rows until s.found contains a full batch or the table ends.
+// fill reads rows until s.found contains a full batch or the end of the table is reached.
 func (s *scan) fill(ctx context.Context, tx storage.Tx) error {
 	for len(s.found) < chainBatch && !s.ended {
 		rows, last, more, err := unchained(ctx, tx, s.source, s.after, chainPage)
@@ -284,7 +289,7 @@ func (s *scan) fill(ctx context.Context, tx storage.Tx) error {
 	return nil
 }
 
-// next returns the oldest rows without a record from all scans. It returns about chainBatch rows.
+// next returns about chainBatch rows without a record: the oldest ones that the scans have found.
 func (c *Chainer) next(ctx context.Context, scans []*scan) ([]rowKey, error) {
 	var batch []rowKey
 
@@ -303,8 +308,9 @@ func (c *Chainer) next(ctx context.Context, scans []*scan) ([]rowKey, error) {
 	return c.withRestored(ctx, scans, batch[:min(len(batch), chainBatch)])
 }
 
-// withRestored adds to the batch the operations that were inserted by the restores and adoptions among its entries, and removes the batch
-// from the scans. Restored operations keep the times of their objects, which may be older than all rows that the scans examine.
+// withRestored removes the batch from the scans, and returns it together with the operations that the restores and adoptions in
+// the batch have inserted. Restored operations keep their original times, which may be earlier than those of all rows that the
+// scans examine.
 func (c *Chainer) withRestored(ctx context.Context, scans []*scan, batch []rowKey) ([]rowKey, error) {
 	taken, entries := map[string]bool{}, []string{}
 
@@ -371,7 +377,8 @@ func (c *Chainer) append(ctx context.Context, head chainHead, keys []rowKey) (ch
 	return next, err
 }
 
-// insertRecords adds the records. An incomplete group is inserted record by record, so that each connection prepares only two statements.
+// insertRecords adds the records in groups. The records of an incomplete group are added one by one, so that each connection
+// prepares only two different statements.
 func insertRecords(ctx context.Context, tx storage.Tx, records []chain.Record) error {
 	const columns = 9
 
@@ -397,7 +404,7 @@ func insertRecords(ctx context.Context, tx storage.Tx, records []chain.Record) e
 	return nil
 }
 
-// timeArgument converts the result of chain.TimeText to an argument for a column. An empty text becomes NULL.
+// timeArgument converts the result of chain.TimeText to an argument for a time column. An empty text becomes NULL.
 func timeArgument(text string) any {
 	if text == "" {
 		return nil
@@ -406,8 +413,8 @@ func timeArgument(text string) any {
 	return text
 }
 
-// removeSalts removes the salts of rows that were erased or removed while their records were being added. The triggers could not remove
-// them, because the records did not exist yet. It checks the next page of records, up to checkTo.
+// removeSalts removes the salts of rows that were erased or removed while their records were being added. The triggers could not
+// remove these salts, because the records did not exist yet. Each call checks one page of records, up to checkTo.
 func (c *Chainer) removeSalts(ctx context.Context) error {
 	last := min(c.checked+chainPage, c.checkTo)
 

@@ -13,10 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// ErrChainCursor reports a cursor that ChainPage did not return.
+// ErrChainCursor reports a cursor that does not come from ChainPage.
 var ErrChainCursor = errors.New("the cursor is invalid")
 
-// ChainPage is a part of the chain: first all records in numerical order, and then the rows without a record.
+// ChainPage is a page of the chain. The first pages contain all records in numerical order, and the last ones contain the rows
+// that have no record.
 type ChainPage struct {
 	Records   []chain.Record
 	Unchained []chain.Unchained
@@ -26,8 +27,7 @@ type ChainPage struct {
 	Next string
 }
 
-// pageBytes limits the size of the entries on a page of the chain. An entry that exceeds the limit is returned on a separate
-// page.
+// pageBytes limits the total size of the entries on a page of the chain. A larger entry is returned alone on a page.
 const pageBytes = 4 << 20
 
 // chainedRow is a record of the chain with the row that it covers. Present is false if the row was removed.
@@ -57,15 +57,15 @@ func (r chainedRow) record() chain.Record {
 	return record
 }
 
-// ChainPage returns the page that the cursor selects, or the first page for an empty cursor. A page contains at most limit records. The
-// pages after the last record each examine a fixed number of rows, so they may be empty.
+// ChainPage returns the page that the cursor selects, or the first page for an empty cursor. A page contains at most limit
+// records. Each page after the last record examines a fixed number of rows to find those without a record, so it may be empty.
 func (s *Store) ChainPage(ctx context.Context, cursor string, limit int) (ChainPage, error) {
 	source, after, err := parseChainCursor(cursor)
 	if err != nil {
 		return ChainPage{}, err
 	}
 
-	// PostgreSQL rejects an invalid time. SQLite compares times as strings and accepts it.
+	// Reject an invalid time here, because PostgreSQL would report an error. SQLite compares times as strings and accepts it.
 	if after.at != "" && s.db.Driver() == storage.DriverPostgres && !isChainTime(after.at) {
 		return ChainPage{}, ErrChainCursor
 	}
@@ -118,8 +118,8 @@ func (s *Store) ChainHead(ctx context.Context) (chain.Head, error) {
 	return chain.Head{Number: head.Number, Hash: head.Hash}, failure.While(err, "reading the head of the chain")
 }
 
-// ChainRecords returns at most limit records whose numbers are greater than after, with their rows. It returns fewer if their entries are
-// large. It reads them in small groups, because entries of earlier releases can be large.
+// ChainRecords returns at most limit records whose numbers are greater than after, with their rows. If their entries are large, it
+// returns fewer records. It reads them in small groups, because entries of earlier releases can be large.
 func (s *Store) ChainRecords(ctx context.Context, after int64, limit int) ([]chain.Record, error) {
 	records, size := []chain.Record{}, 0
 
@@ -150,7 +150,7 @@ func (s *Store) ChainRecords(ctx context.Context, after int64, limit int) ([]cha
 	return records, nil
 }
 
-// chainGroup returns at most limit records whose numbers are greater than after, with their rows. It does not limit their size.
+// chainGroup returns at most limit records whose numbers are greater than after, with their rows, regardless of their size.
 func (s *Store) chainGroup(ctx context.Context, after int64, limit int) ([]chain.Record, error) {
 	rows, err := storage.Select[chainedRow](ctx, s.db.Reader(), `SELECT c.number, c.chained_at, c.source, c.id,
 			c.keep_until AS record_keep_until, c.salt, c.personal, c.content, c.hash,
@@ -164,7 +164,7 @@ func (s *Store) chainGroup(ctx context.Context, after int64, limit int) ([]chain
 		LEFT JOIN operations AS o ON c.source = '`+chain.SourceOperation+`' AND o.id = c.id
 		ORDER BY c.number`, after)
 	if err != nil {
-		return nil, failure.While(err, "reading the chain of the audit log")
+		return nil, failure.While(err, "reading the audit log chain")
 	}
 
 	records := make([]chain.Record, 0, len(rows))
@@ -176,20 +176,21 @@ func (s *Store) chainGroup(ctx context.Context, after int64, limit int) ([]chain
 	return records, nil
 }
 
-// chainCursor encodes a position for clients, which must not depend on its form.
+// chainCursor encodes a position for clients, which must not depend on the encoding.
 func chainCursor(source string, after position) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(source + "\n" + after.at + "\n" + after.id))
 }
 
-// isChainTime reports whether the text is a time in UTC, as in the cursors that the service returns. PostgreSQL supports neither Go's year
-// 0 nor all of Go's offsets.
+// isChainTime reports whether the text is a time in UTC, in the format of the cursors that chainCursor returns. PostgreSQL does
+// not support the year 0 or all of the offsets that Go accepts.
 func isChainTime(text string) bool {
 	at, err := time.Parse(time.RFC3339Nano, text)
 
 	return err == nil && at.Year() > 0 && at.Location() == time.UTC
 }
 
-// parseChainCursor decodes a cursor. An empty source selects the records after the number in after.id.
+// parseChainCursor decodes a cursor. If the returned source is empty, the next page contains the records after the number in
+// after.id.
 func parseChainCursor(cursor string) (source string, after position, err error) {
 	if cursor == "" {
 		return "", position{id: "0"}, nil

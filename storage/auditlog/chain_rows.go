@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// timeText is a time column in the form of chain.TimeText. A value that is not a time stays as it is, so that a verification detects
-// the change.
+// timeText is a time column in the format of chain.TimeText. If the column does not contain a valid time, timeText contains the
+// value unchanged, so that a verification detects the change.
 type timeText string
 
 // Scan implements sql.Scanner.
@@ -31,7 +31,8 @@ func (t *timeText) Scan(source any) error {
 	return nil
 }
 
-// coveredColumns lists, for each source of the chain, the expressions for the columns of chainRow, with t as the table's alias.
+// coveredColumns returns the SQL expressions for the columns of chainRow, for the given source of the chain. In them, t is the
+// alias of the table.
 func coveredColumns(source string) string {
 	if source == chain.SourceOperation {
 		return `t.id AS id, t.created_at AS at, t.kind AS action, t.instance_id AS instance_id, '' AS operation_id,
@@ -44,7 +45,7 @@ func coveredColumns(source string) string {
 		t.ordered_by AS ordered_by, t.entry AS entry, t.erased_by AS erased_by`
 }
 
-// chainTable returns the table of a source and the table's time column.
+// chainTable returns the name of a source's table, and the name of the table's time column.
 func chainTable(source string) (table, at string) {
 	if source == chain.SourceOperation {
 		return "operations", "created_at"
@@ -71,7 +72,7 @@ type chainRow struct {
 	source string
 }
 
-// row returns the columns that the digests cover.
+// row returns the columns that the digests in the chain cover.
 func (r chainRow) row() *chain.Row {
 	return &chain.Row{
 		At: string(r.At), Action: r.Action, InstanceID: r.InstanceID, OperationID: r.OperationID, PredecessorID: r.PredecessorID,
@@ -79,8 +80,8 @@ func (r chainRow) row() *chain.Row {
 	}
 }
 
-// chainGroup is the number of rows whose contents are read into memory at the same time. Entries of earlier releases can be
-// several megabytes long.
+// chainGroup is the number of rows whose contents are read into memory together. Entries of earlier releases can be several
+// megabytes long.
 const chainGroup = 25
 
 // position is the sort key of a row in its table. The zero value precedes all rows.
@@ -93,8 +94,9 @@ type rowKey struct {
 	source string
 }
 
-// unchained returns the rows without a record among the next limit rows of a table after a position, in the order of their times. It also
-// returns the position of the last of these limit rows, and whether there may be more. Each row costs one index lookup.
+// unchained examines the next limit rows of a table after a position, in the order of their times, and returns those that have no
+// record. It also returns the position of the last row that it examined, and whether there may be more rows. Each row costs one
+// index lookup.
 func unchained(ctx context.Context, tx storage.Tx, source string, after position, limit int) (rows []rowKey, last position, more bool, err error) {
 	table, at := chainTable(source)
 
@@ -170,8 +172,8 @@ func contents(ctx context.Context, tx storage.Tx, keys []rowKey) ([]chainRow, er
 	return all, nil
 }
 
-// restored returns the keys of operations that have no record, and that belong to an instance which one of the given entries
-// restored or adopted.
+// restored returns the keys of the operations that have no record and belong to an instance that was restored or adopted according
+// to one of the given entries.
 func restored(ctx context.Context, tx storage.Tx, entries []string) ([]rowKey, error) {
 	ids, err := storage.Select[string](ctx, tx, `SELECT operations.id FROM operations
 		WHERE operations.instance_id IN (
@@ -188,8 +190,8 @@ func restored(ctx context.Context, tx storage.Tx, entries []string) ([]rowKey, e
 	return keys, err
 }
 
-// padded repeats the last ID until the number of IDs is a multiple of chainGroup. IN lists then have few different lengths, so few
-// statements are prepared.
+// padded repeats the last ID until the number of IDs is a multiple of chainGroup. IN lists thus have few different lengths, so
+// that few different statements are prepared.
 func padded(ids []string) []string {
 	for len(ids)%chainGroup != 0 {
 		ids = append(ids, ids[len(ids)-1])

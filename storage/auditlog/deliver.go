@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// deliveryInterval is the interval at which new records are delivered. After a failure, it doubles up to maxDeliveryPause.
+	// deliveryInterval is the interval at which new records are delivered. After each failure, the interval doubles, up to
+	// maxDeliveryPause.
 	deliveryInterval = 2 * time.Second
 	maxDeliveryPause = time.Minute
 	// deliveryBatch is the maximum number of records in one message. ChainRecords limits their total size.
@@ -32,7 +33,7 @@ type Collector interface {
 type DeliveryOptions struct {
 	// Collector is nil if delivery is disabled.
 	Collector Collector
-	// Chainer determines which replica delivers: the one that adds the records.
+	// Chainer determines which replica delivers: the same one that adds the records.
 	Chainer *Chainer
 	Clock   clock.WithTicker
 	Log     logrus.FieldLogger
@@ -53,7 +54,7 @@ type Delivery struct {
 	failed  prometheus.Counter
 }
 
-// Delivery registers the metrics and returns a Delivery. The service must run its Part.
+// Delivery registers the metrics and returns a Delivery, whose Part the service must run.
 func (s *Store) Delivery(options DeliveryOptions) *Delivery {
 	delivery := &Delivery{
 		DeliveryOptions: options, store: s,
@@ -71,13 +72,13 @@ func (s *Store) Delivery(options DeliveryOptions) *Delivery {
 	return delivery
 }
 
-// Part returns a lifecycle.Part that runs Deliver periodically. It does nothing if there is no collector.
+// Part returns a lifecycle.Part that runs Deliver periodically. If there is no collector, the lifecycle.Part does nothing.
 func (d *Delivery) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "audit delivery", Every: deliveryInterval, Work: d.Deliver, Clock: d.Clock, Log: d.Log}.Part()
 }
 
-// Deliver sends all records that have not been delivered. After a failure it returns the error, and further calls do nothing until a
-// pause is over. The pause grows with each failure.
+// Deliver sends all records that have not been delivered. If this fails, it returns the error, and further calls do nothing until
+// a pause has passed. The pause grows with each failure.
 func (d *Delivery) Deliver(ctx context.Context) error {
 	if d.Collector == nil || !d.Chainer.holdsLease() {
 		d.lag.Set(0)
@@ -105,7 +106,7 @@ func (d *Delivery) Deliver(ctx context.Context) error {
 	return nil
 }
 
-// deliverAll sends batches until none is left, or this replica loses the lease.
+// deliverAll sends batches until all records are delivered or this replica loses the lease.
 func (d *Delivery) deliverAll(ctx context.Context) error {
 	for d.Chainer.holdsLease() {
 		delivered, err := storage.Get[int64](ctx, d.store.db.Reader(), `SELECT delivered FROM audit_chain_head WHERE id = 1`)
@@ -134,7 +135,7 @@ func (d *Delivery) deliverAll(ctx context.Context) error {
 	return nil
 }
 
-// observe sets the lag metric to the age of the record.
+// observe sets the lag metric to the age of the oldest record that is not delivered.
 func (d *Delivery) observe(oldest chain.Record) {
 	if at, err := time.Parse(time.RFC3339Nano, oldest.ChainedAt); err == nil {
 		d.lag.Set(max(d.Clock.Since(at).Seconds(), 0))

@@ -10,9 +10,9 @@ import (
 // erasable returns the condition that selects the entries about an account that have not been erased, and its arguments. It never selects
 // the entries of erasures.
 //
-// An entry names its account only if nothing else identifies the account. Otherwise its operation or its instance identifies the
-// account. Several accounts may have used the ID of an instance one after the other, so the newest operation of the instance
-// before the entry decides, or the first operation if the entry is older than all operations.
+// An entry names its account only if nothing else identifies the account. Otherwise, the account is that of the entry's operation
+// or instance. Several accounts may have used the same instance ID one after the other. Therefore, the account of an instance is
+// taken from its newest operation before the entry or, if the entry is older than all operations, from its first operation.
 func erasable(account string) (string, []any) {
 	const ended = `FROM operations WHERE tenant = ? AND finished_at IS NOT NULL`
 
@@ -31,8 +31,8 @@ func erasable(account string) (string, []any) {
 }
 
 // Erasable returns the IDs of at most limit entries about the account that have not been erased. It locks these entries until the
-// caller's transaction ends, in the order of their IDs. The entries of operations are not among them: operations.Store erases
-// these together with the operations.
+// caller's transaction ends, in the order of their IDs. It does not return the entries of operations, because operations.Store
+// erases them together with the operations.
 func (s *Store) Erasable(ctx context.Context, tx storage.Tx, account string, limit int) ([]string, error) {
 	condition, args := erasable(account)
 
@@ -51,8 +51,9 @@ func (s *Store) CountErasable(ctx context.Context, account string) (int, error) 
 	return count, failure.While(err, "counting audit log entries to erase")
 }
 
-// Erase removes the data from the entries in the caller's transaction: only their ID, time, action, status, account, instance, operation
-// and retention period stay. erasureID is the ID of the erasure's entry, which the transaction must already have inserted.
+// Erase removes data from the entries in the caller's transaction. Only the ID, time, action, status, account, instance, operation
+// and retention period of each entry stay. erasureID is the ID of the entry about the erasure, which the transaction must already
+// have inserted.
 func (s *Store) Erase(ctx context.Context, tx storage.Tx, ids []string, erasureID string) error {
 	if len(ids) == 0 {
 		return nil
@@ -63,7 +64,7 @@ func (s *Store) Erase(ctx context.Context, tx storage.Tx, ids []string, erasureI
 	return failure.While(err, "erasing audit log entries")
 }
 
-// Erased reports whether data of the account has been erased before.
+// Erased reports whether an earlier erasure has removed data of the account.
 func (s *Store) Erased(ctx context.Context, tx storage.Tx, account string) (bool, error) {
 	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM audit
 		WHERE account = ? AND account <> '' AND action = '`+ActionErase+`' AND status = 200 LIMIT 1`, account)

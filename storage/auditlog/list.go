@@ -16,7 +16,7 @@ import (
 // Filter selects entries. Empty fields do not restrict the selection.
 type Filter struct {
 	InstanceID string
-	// OrderedBy selects entries by the Name of their Actor.
+	// OrderedBy selects entries by the name that Actor.Name returns.
 	OrderedBy string
 	Action    string
 	// ID selects one entry.
@@ -30,8 +30,8 @@ type Filter struct {
 	Limit int
 }
 
-// source is a table with entries. It maps fields of an entry to the table's columns or to constants. condition selects the
-// rows that contain entries.
+// source is a table that contains entries. It maps fields of an entry to columns of the table or to constants. condition selects
+// the rows that contain entries.
 type source struct {
 	table, at, action, operation, status, account, entry, condition string
 }
@@ -39,7 +39,7 @@ type source struct {
 func sources() []source {
 	return []source{
 		{table: "audit", at: "at", action: "action", operation: "operation_id", status: "status", account: "account", entry: "entry"},
-		// Operations that retry another operation are excluded, because their entries are in the table audit.
+		// Operations that retry another operation are excluded: the audit table contains their entries.
 		{
 			table: "operations", at: "created_at", action: "kind", operation: "id", status: strconv.Itoa(http.StatusAccepted), account: "''", entry: "audit",
 			condition: "audit <> '' AND predecessor_id = ''",
@@ -87,8 +87,8 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Entry, error) {
 	return entries(rows[:min(len(rows), filter.Limit)])
 }
 
-// entries decodes rows. An entry that cannot be decoded fails the whole list, because an audit log must not omit entries
-// silently.
+// entries decodes rows. If one entry cannot be decoded, it returns an error instead of a list, because an audit log must not omit
+// entries silently.
 func entries(rows []row) ([]Entry, error) {
 	entries := make([]Entry, 0, len(rows))
 

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// operationsBatch is how many operations are examined in one transaction.
+	// operationsBatch is the maximum number of operations that are examined in one transaction.
 	operationsBatch = 50
-	// examineAgain is the time until the next examination of an operation that is still needed.
+	// examineAgain is the time after which an operation that is still needed is examined again.
 	examineAgain = 7 * 24 * time.Hour
 )
 
@@ -26,8 +26,8 @@ const (
 // have been removed. Its argument is the current time.
 const dueOperations = `FROM operations WHERE timeline_removed_at IS NOT NULL AND examine_at IS NOT NULL AND examine_at < ? ORDER BY examine_at `
 
-// OperationRetention returns a storage.Retention that removes operations whose retention period is over. The removal determines
-// which of them the service still needs.
+// OperationRetention returns a storage.Retention that removes operations whose retention period is over, unless the service still
+// needs them according to removal.
 func (s *Store) OperationRetention(removal operations.Removal, clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
 	return storage.Retention{
 		Name: "operation retention", Rows: "operations", Batch: operationsBatch, Clock: clock, Log: log,
@@ -41,8 +41,9 @@ func (s *Store) OperationRetention(removal operations.Removal, clock clock.WithT
 // The others are examined again after examineAgain. It returns how many operations were examined and how many were removed. Concurrent
 // replicas skip each other's rows.
 //
-// An operation is removed only if the chain has a record with the same retention period. After a call of ArchiveTo, RemoveOperations
-// archives the records first, and works only on the replica that adds records to the chain. The same applies to Remove.
+// An operation is removed only if the chain contains its record with the same retention period. After a call of ArchiveTo,
+// RemoveOperations archives the records first, and does nothing on replicas other than the one that adds records to the chain. The
+// same applies to Remove.
 func (s *Store) RemoveOperations(ctx context.Context, removal operations.Removal, now time.Time, limit int) (examined, removed int, err error) {
 	last := int64(math.MaxInt64)
 
@@ -67,7 +68,7 @@ func (s *Store) RemoveOperations(ctx context.Context, removal operations.Removal
 	return examined, removed, failure.While(err, "removing old operations")
 }
 
-// operationSweep is a transaction that removes operations.
+// operationSweep contains the data of a transaction that removes operations.
 type operationSweep struct {
 	store    *Store
 	removal  operations.Removal
@@ -108,9 +109,9 @@ func (s operationSweep) run(ctx context.Context, limit int) (examined, removed i
 	return len(found), len(removable), err
 }
 
-// removable returns those of the given operation IDs that may be removed, and the keys that have no operations left afterwards. The
-// transaction holds locks only on ids. Other operations of the same keys are left alone, because locking them too could make two replicas
-// wait for each other.
+// removable returns those of the given operation IDs that may be removed, and the keys that have no operations left afterwards.
+// Only the operations in ids are removed, because the transaction has locked only these. Locking the other operations of the same
+// keys could make two replicas wait for each other.
 func (s operationSweep) removable(ctx context.Context, ids, keys []string) (removable, emptied []string, err error) {
 	subjects, err := s.removal.Subjects(ctx, s.tx, keys)
 	if err != nil {
@@ -172,9 +173,9 @@ func (s operationSweep) histories(ctx context.Context, keys []string) (map[strin
 	return histories, err
 }
 
-// blocked returns the IDs of the operations that must stay, because other rows refer to them, their record is missing or not archived,
-// or an erasure needs their account. An erasure assigns an entry about an instance to the account of the newest operation before the
-// entry, or of the first operation, see erasable.
+// blocked returns the IDs of the operations that must stay, because other rows refer to them, their record is missing or not
+// archived, or an erasure needs their account. An erasure determines the account of an entry about an instance from the newest
+// operation before the entry or, if there is none, from the first operation, see erasable.
 func (s operationSweep) blocked(ctx context.Context, ids []string) ([]string, error) {
 	blocked, err := s.removal.Named(ctx, s.tx, ids)
 	if err != nil {
@@ -193,7 +194,7 @@ func (s operationSweep) blocked(ctx context.Context, ids []string) ([]string, er
 	return append(blocked, others...), err
 }
 
-// remove deletes the operations with the given IDs and calls Removed.
+// remove deletes the operations with the given IDs, and then calls Removal.Removed.
 func (s operationSweep) remove(ctx context.Context, ids, emptied []string) error {
 	if len(ids) == 0 {
 		return nil

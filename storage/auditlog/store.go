@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// The migrations differ between the databases, because their trigger syntax differs.
+// There are separate migrations for each database, because the syntax of triggers differs.
 //
 //go:embed migrations
 var migrations embed.FS
@@ -22,7 +22,7 @@ var migrations embed.FS
 // Store adds, lists, archives, erases and removes entries. Its methods may be called from any goroutine.
 type Store struct {
 	db *storage.DB
-	// keep is the retention period of new entries. If it is 0, they are kept forever.
+	// keep is the retention period for new entries. If it is 0, new entries are kept forever.
 	keep time.Duration
 	// archive is nil if entries are removed without an archive.
 	archive *Archive
@@ -39,9 +39,9 @@ func Open(ctx context.Context, db *storage.DB, keep time.Duration) (*Store, erro
 	return &Store{db: db, keep: keep}, nil
 }
 
-// Insert adds an entry in the caller's transaction. It truncates the entry to the limits of its fields, and stores the end of the
-// retention period. Until then, the database rejects a removal. Entries of erasures are kept forever, because the erased entries refer
-// to them.
+// Insert adds an entry in the caller's transaction. It shortens the entry to the limits that bounded enforces, and stores the end
+// of the entry's retention period. Until then, the database rejects the removal of the entry. Entries about erasures are kept
+// forever, because the erased entries refer to them.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 	entry = entry.bounded()
 
@@ -67,11 +67,11 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, entry Entry) error {
 }
 
 const (
-	// retentionBatch is the maximum number of entries that are removed in one transaction. A removed entry changes 12 blocks, half as
-	// many as a removed operation, so no statement of the retention changes more than 1,500 blocks.
+	// retentionBatch is the maximum number of entries that are removed in one transaction. Removing an entry changes 12 database
+	// blocks, half as many as removing an operation, so no removal changes more than 1,500 blocks in one statement.
 	retentionBatch = 100
-	// archivedAhead is the number of due entries whose records a batch archives at least, so that small batches do not produce small
-	// archive files.
+	// archivedAhead is the minimum number of due entries whose records are archived before a batch is removed. Without it, each small
+	// batch would produce a small archive file.
 	archivedAhead = 500
 )
 
@@ -82,9 +82,9 @@ func (s *Store) Retention(clock clock.WithTicker, log logrus.FieldLogger) storag
 	}
 }
 
-// Remove removes at most limit entries whose retention period is over, and returns their number. Entries of accepted operations are
-// part of the operation's row, see RemoveOperations. After a call of ArchiveTo, only the replica that adds records to the chain
-// archives and removes entries. It removes only entries whose records were archived.
+// Remove removes at most limit entries whose retention period is over, and returns their number. Entries of accepted operations
+// are part of the operations' rows, which RemoveOperations removes. After a call of ArchiveTo, only the replica that adds records
+// to the chain archives and removes entries, and it removes only entries whose records were archived.
 func (s *Store) Remove(ctx context.Context, now time.Time, limit int) (int, error) {
 	archived, args := "", []any{storage.At(now)}
 

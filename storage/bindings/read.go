@@ -10,13 +10,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// status lists all columns except the sealed access.
+// status lists all columns except the sealed credentials.
 const status = `bindings.id, bindings.instance_id, bindings.binding_id, bindings.runtime_id, bindings.role, bindings.lifetime,
 	bindings.predecessor, bindings.app_guid, bindings.created_by, bindings.state, bindings.operation_id, bindings.created_at,
 	bindings.expires_at`
 
-// Get returns the newest binding with the platform's binding ID, including its credentials, or storage.ErrNotFound. It prefers
-// a binding that is not being removed.
+// Get returns the newest binding with the binding ID that the platform has chosen, including its credentials. It prefers a binding
+// that is not being removed. If there is none, the error is storage.ErrNotFound.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, instanceID, bindingID string) (environment.Binding, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT `+status+`, bindings.access FROM bindings
 		WHERE instance_id = ? AND binding_id = ? ORDER BY state = 'deleting', created_at DESC LIMIT 1`, instanceID, bindingID)
@@ -30,8 +30,8 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, instanceID, bindingID st
 	return binding, err
 }
 
-// CreatedAt returns when the newest binding with the platform's binding ID was created, or storage.ErrNotFound. It does not
-// decrypt the credentials.
+// CreatedAt returns when the newest binding with the binding ID that the platform has chosen was created, or storage.ErrNotFound.
+// It does not decrypt the credentials.
 func (s *Store) CreatedAt(ctx context.Context, tx storage.Tx, instanceID, bindingID string) (time.Time, error) {
 	createdAt, err := storage.Get[storage.Time](ctx, tx, `SELECT created_at FROM bindings
 		WHERE instance_id = ? AND binding_id = ? ORDER BY created_at DESC LIMIT 1`, instanceID, bindingID)
@@ -39,7 +39,7 @@ func (s *Store) CreatedAt(ctx context.Context, tx storage.Tx, instanceID, bindin
 	return createdAt.Time, failure.While(err, "reading binding %s of instance %s", bindingID, instanceID)
 }
 
-// Creations returns the IDs of the operations that are creating the instance's unfinished bindings.
+// Creations returns the IDs of the operations that are creating bindings of the instance.
 func (s *Store) Creations(ctx context.Context, tx storage.Tx, instanceID string) ([]string, error) {
 	operations, err := storage.Select[string](ctx, tx, `SELECT operation_id FROM bindings WHERE instance_id = ? AND state = 'creating'`, instanceID)
 
@@ -72,8 +72,8 @@ func (s *Store) Wanted(ctx context.Context, id string) (bool, error) {
 	return len(found) > 0, failure.While(err, "finding binding %s", id)
 }
 
-// CountLive returns the number of the instance's bindings for the runtime that have not expired and are not being removed. Bindings whose
-// creation has failed also count.
+// CountLive returns how many of the instance's bindings for the given runtime have not expired and are not being removed. It
+// includes bindings whose creation has failed.
 func (s *Store) CountLive(ctx context.Context, tx storage.Tx, instanceID, runtimeID string, now time.Time) (int, error) {
 	count, err := storage.Get[int](ctx, tx, `SELECT count(*) FROM bindings
 		WHERE instance_id = ? AND runtime_id = ? AND expires_at > ? AND state <> 'deleting'`, instanceID, runtimeID, storage.At(now))
@@ -86,9 +86,9 @@ func (s *Store) OfInstance(ctx context.Context, instanceID string) ([]environmen
 	return s.list(ctx, `SELECT `+status+` FROM bindings WHERE instance_id = ? ORDER BY created_at DESC, id DESC`, instanceID)
 }
 
-// Removable returns at most limit bindings that must be removed: expired bindings, and bindings whose creation failed, unless
-// an operation on the binding is unfinished. It excludes bindings whose removal failed at or after failedBefore, so that a
-// failed removal is not repeated immediately.
+// Removable returns at most limit bindings that must be removed: expired bindings, and bindings whose creation failed, unless an
+// operation on the binding is unfinished. It excludes bindings whose removal failed at or after failedBefore, so that a failed
+// removal is not retried immediately.
 func (s *Store) Removable(ctx context.Context, now, failedBefore time.Time, limit int) ([]environment.Binding, error) {
 	return s.list(ctx, `SELECT `+status+` FROM bindings JOIN operations ON operations.id = bindings.operation_id
 		WHERE bindings.expires_at <= ? AND operations.finished_at IS NOT NULL

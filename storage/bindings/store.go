@@ -31,27 +31,27 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// accessPlace returns the context to which a binding's sealed credentials are bound, so that they cannot be decrypted for another
-// binding.
+// accessPlace returns the additional data with which a binding's credentials are sealed, so that they cannot be decrypted as those
+// of another binding.
 func accessPlace(id string) string { return "access of binding " + id }
 
-// Sealed returns the sealed column, for key rotation.
+// Sealed returns the column with the sealed credentials, for key rotation.
 func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{
 		Table: "bindings", Column: "access", Place: accessPlace, Bound: []string{"instance_id", "binding_id", "runtime_id", "role"},
 	}
 }
 
-// boundColumns returns the columns that determine who may read the credentials, and which runtime they are for. The columns never
-// change.
+// boundColumns returns the values of the columns that determine who may read the credentials, and for which runtime they are.
+// These values never change.
 func boundColumns(binding environment.Binding) storage.Bound {
 	return storage.Bound{
 		"instance_id": binding.InstanceID, "binding_id": binding.BindingID, "runtime_id": binding.RuntimeID, "role": string(binding.Role),
 	}
 }
 
-// row is a row of the bindings table. It redefines the fields of Binding that the table stores as a different type. Lifetime is in
-// seconds.
+// row is a row of the bindings table. It redefines those fields of Binding that the table stores with a different type. Lifetime
+// is in seconds.
 type row struct {
 	environment.Binding
 
@@ -100,8 +100,8 @@ func (s *Store) SaveAccess(ctx context.Context, tx storage.Tx, binding environme
 	return failure.While(err, "storing the credentials of binding %s", binding.ID)
 }
 
-// MarkDeleting assigns the removal of the binding to the operation, in the caller's transaction. If the operation or the
-// state of the binding has changed since the caller read it, MarkDeleting changes nothing and reports false. For example, the
+// MarkDeleting makes the operation responsible for the removal of the binding, in the caller's transaction. If the binding's
+// operation or state has changed since the caller read it, MarkDeleting changes nothing and reports false. For example, the
 // creation of the binding may have succeeded in the meantime.
 func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environment.Binding, operationID string) (bool, error) {
 	marked, err := storage.Exec(ctx, tx, `UPDATE bindings SET state = 'deleting', operation_id = ?
@@ -110,19 +110,20 @@ func (s *Store) MarkDeleting(ctx context.Context, tx storage.Tx, binding environ
 	return marked == 1, failure.While(err, "marking binding %s for removal", binding.ID)
 }
 
-// Delete removes the row of a binding, if it exists, in the caller's transaction. The caller must have removed the ServiceAccount.
+// Delete removes the row of a binding, if it exists, in the caller's transaction. The binding's ServiceAccount must already have
+// been removed.
 func (s *Store) Delete(ctx context.Context, tx storage.Tx, id string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM bindings WHERE id = ?`, id)
 
 	return failure.While(err, "removing binding %s", id)
 }
 
-// sealedAccess is the content of the envelope, as JSON. Fields may be added, but names never change.
+// sealedAccess is the JSON content of the envelope. New fields may be added, but the names of existing ones must never change.
 type sealedAccess struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
-	// Columns contains the values of boundColumns, which determine whose credentials these are. It is absent in values that an older
-	// release sealed.
+	// Columns contains the values that boundColumns returns. They determine whose credentials these are. An envelope of an older
+	// release does not contain them.
 	Columns storage.Bound `json:"columns,omitempty"`
 }
 

@@ -16,7 +16,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store reads and writes sealed endpoints. Its methods may be called from any goroutine.
+// Store reads and writes endpoints, which it seals. Its methods may be called from any goroutine.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
@@ -31,10 +31,11 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// place returns the context to which a sealed endpoint is bound, so that it cannot be decrypted for another instance.
+// place returns the additional data with which an endpoint is sealed, so that it cannot be decrypted as that of another instance.
 func place(instanceID string) string { return "endpoint of instance " + instanceID }
 
-// Sealed returns the sealed column, for key rotation. The column is empty in rows for which Set was not called yet.
+// Sealed returns the column with the sealed endpoints, for key rotation. The column is empty in rows for which Set has not been
+// called yet.
 func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "endpoints", Column: "endpoint", Place: place}
 }
@@ -89,8 +90,9 @@ func (s *Store) Set(ctx context.Context, instance environment.Instance, endpoint
 	return failure.While(err, "storing the endpoint of instance %s", instance.ID)
 }
 
-// AddMissing adds an empty row, due at the given time, for each instance on a page that has a runtime but no row. Replicas of earlier
-// versions create such instances. The page follows the given instance ID, see storage.Missing.AddPage for the result.
+// AddMissing adds an empty row, due at the given time, for each instance on a page that has a runtime but no row. Replicas of
+// earlier versions create such instances. The page starts after the given instance ID. The result is as described for
+// storage.Missing.AddPage.
 func (s *Store) AddMissing(ctx context.Context, due time.Time, after string) (next string, err error) {
 	return storage.Missing{
 		Table: "endpoints", Key: "id", Condition: `runtime_id <> ''`,
@@ -100,7 +102,8 @@ func (s *Store) AddMissing(ctx context.Context, due time.Time, after string) (ne
 	}.AddPage(ctx, s.db, after)
 }
 
-// Add adds an empty row for an instance, due at the given time, in the caller's transaction. If there is a row, Add changes nothing.
+// Add adds an empty row for an instance, due at the given time, in the caller's transaction. If the row already exists, Add
+// changes nothing.
 func (s *Store) Add(ctx context.Context, tx storage.Tx, instanceID string, due time.Time) error {
 	_, err := storage.Exec(ctx, tx, `INSERT INTO endpoints (id, endpoint, due_at) VALUES (?, '', ?) ON CONFLICT (id) DO NOTHING`,
 		instanceID, storage.At(due))
@@ -122,7 +125,8 @@ func (s *Store) ListDue(ctx context.Context, now time.Time, limit int) ([]Due, e
 	return due, failure.While(err, "finding endpoints that are due")
 }
 
-// Postpone sets the time at which the endpoint is due again. It reports false if another replica has changed the row.
+// Postpone sets the time at which the endpoint is due for a refresh again. It reports false if another replica has changed the row
+// in the meantime.
 func (s *Store) Postpone(ctx context.Context, due Due, until time.Time) (bool, error) {
 	changed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE endpoints SET due_at = ? WHERE id = ? AND due_at = ?`,
 		storage.At(until), due.InstanceID, due.At)
@@ -130,7 +134,7 @@ func (s *Store) Postpone(ctx context.Context, due Due, until time.Time) (bool, e
 	return changed == 1, failure.While(err, "postponing the endpoint of instance %s", due.InstanceID)
 }
 
-// Remove deletes the endpoint of an instance that has no runtime.
+// Remove deletes the endpoint of an instance that no longer has a runtime.
 func (s *Store) Remove(ctx context.Context, instanceID string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `DELETE FROM endpoints WHERE id = ?
 		AND NOT EXISTS (SELECT 1 FROM instances WHERE instances.id = endpoints.id AND instances.runtime_id <> '')`, instanceID)

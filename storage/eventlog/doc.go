@@ -1,8 +1,9 @@
 // Package eventlog stores the events of the broker: what happened to instances, operations and orchestrations. It is the outbox for event
 // streams, webhooks and messages to the notification service.
 //
-// Database triggers add each event in the transaction of the change that it reports, so no writer can forget it and no change needs an
-// additional statement. The start of a maintenance changes no row: StartMaintenance adds its event.
+// Database triggers add each event in the transaction of the change that it reports, so no code that changes rows can forget the
+// event or needs an additional statement for it. The exception is the start of a maintenance, which does not change any row:
+// StartMaintenance adds its event.
 //
 // Transactions do not commit in the order in which they write, so a reader that follows a sequence number would miss events. Therefore
 // Publish moves committed events to the log and numbers them there, in the order in which they were written. Only one transaction at a

@@ -19,7 +19,7 @@ const (
 	OperationFailed    Type = "operation.failed"
 	OperationCanceled  Type = "operation.canceled"
 
-	// MaintenanceStarted is recorded by StartMaintenance. The maintenance ends with the operation.
+	// MaintenanceStarted is added by StartMaintenance. There is no event for the end of the maintenance: it ends with the operation.
 	MaintenanceStarted Type = "maintenance.started"
 
 	InstanceCreated   Type = "instance.created"
@@ -48,21 +48,21 @@ func Types() []Type {
 
 // Event is a change that has been committed. Fields that do not apply to its type are empty.
 type Event struct {
-	// Position is the place of the event in the log. ID is unique, even after a database is restored from a backup.
+	// Position is the position of the event in the log. ID stays unique even after the database is restored from a backup.
 	Position int64
 	ID       string
 	Type     Type
-	// At is the time of the change. For a deletion, it is the time at which the log received the event.
+	// At is the time of the change. For a deletion, it is the time at which the event was published to the log.
 	At time.Time
 
-	// InstanceID is also set for operations on bindings and leftovers of the instance. BindingID is the binding of an operation.
+	// InstanceID is also set for operations on the instance's bindings and leftovers. BindingID is set for operations on a binding.
 	InstanceID      string
 	BindingID       string
 	OrchestrationID string
 	OperationID     string
-	// Kind is the kind of the operation, or the kind of the upgrades of an orchestration.
+	// Kind is the kind of the operation. For an orchestration, it is the kind of the upgrades that it starts.
 	Kind string
-	// Account is the global account of the instance or operation.
+	// Account is the global account to which the instance or operation belongs.
 	Account string
 	Plan    string
 	Region  string
@@ -92,7 +92,7 @@ type newRow struct {
 	HappenedAt  storage.Time `db:"happened_at"`
 }
 
-// event converts the row to an Event without a position. If the row has no time, the time is now.
+// event converts the row to an Event without a position. now is the time of the event if the row has none.
 func (r newRow) event(now time.Time) Event {
 	event := Event{
 		ID: r.ID, Type: Type(r.Type), At: r.HappenedAt.Time, OperationID: r.OperationID, Kind: r.Kind,
@@ -115,7 +115,7 @@ func (r newRow) event(now time.Time) Event {
 	return event
 }
 
-// split returns the IDs of the instance and the binding, if any, in the object column of an operation's event.
+// split returns the instance ID and, for a binding, the binding ID in the object column of an operation's event.
 func split(object string) (instanceID, bindingID string) {
 	if instanceID, bindingID, is := environment.BindingOf(object); is {
 		return instanceID, bindingID
@@ -148,11 +148,11 @@ type Row struct {
 	HappenedAt      storage.Time `db:"happened_at"`
 }
 
-// columns are the columns of Row.
+// columns lists the columns of Row.
 const columns = `position, id, type, instance_id, binding_id, orchestration_id, operation_id, kind, account, plan, region, state, reason,
 	component, wave, happened_at`
 
-// JoinedColumns are the columns of Row, for joins with tables that have columns with the same names.
+// JoinedColumns lists the columns of Row, for queries that join the events with tables that have columns of the same names.
 const JoinedColumns = `events.position, events.id, type, instance_id, binding_id, orchestration_id, operation_id, kind, account, plan, region,
 	state, reason, component, wave, happened_at`
 
@@ -165,7 +165,7 @@ func (r Row) Event() Event {
 	}
 }
 
-// textColumns is the number of text columns in columns. They follow the position.
+// textColumns is the number of text columns in columns. They follow the position column.
 const textColumns = 13
 
 // texts returns the values of the text columns, in the order of the columns.
@@ -175,7 +175,7 @@ func (e Event) texts() [textColumns]string {
 	}
 }
 
-// arguments returns the values for columns, in their order.
+// arguments returns the values of all columns, in the order of columns.
 func (e Event) arguments() []any {
 	args := []any{e.Position}
 	for _, text := range e.texts() {
@@ -185,7 +185,8 @@ func (e Event) arguments() []any {
 	return append(args, e.Wave, storage.At(e.At))
 }
 
-// Subject returns the path of the changed object. Events with the same subject are published in the order of the changes.
+// Subject returns a path that identifies the changed object. Events with the same subject are published in the order of the
+// changes.
 func (e Event) Subject() string {
 	if e.OrchestrationID != "" {
 		return "orchestrations/" + url.PathEscape(e.OrchestrationID)

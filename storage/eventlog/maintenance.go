@@ -10,10 +10,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// StartMaintenance records that an upgrade is about to change its runtime, unless the log already contains this event. No trigger can write
-// this event, because no row changes at that time. StartMaintenance returns process.ErrLeaseLost if the upgrade has lost its lease.
+// StartMaintenance adds the event that an upgrade is about to change its runtime, unless the log already contains this event. No
+// trigger can add it, because no row changes at that time. StartMaintenance returns process.ErrLeaseLost if the upgrade has lost
+// its lease.
 func (s *Store) StartMaintenance(ctx context.Context, upgrade process.Record, now time.Time) error {
-	// One statement reads both tables, so it finds an event that is being published in one of them.
+	// A single statement checks both tables. With two statements, an event that is published in between, and thus moved from
+	// new_events to events, could be missed.
 	err := operations.Fenced(ctx, s.db, upgrade, storage.Statement{
 		Text: `INSERT INTO new_events (type, object, operation_id, kind, account, happened_at)
 			SELECT 'maintenance.started', ?, ?, ?, ?, ? FROM first
@@ -22,5 +24,5 @@ func (s *Store) StartMaintenance(ctx context.Context, upgrade process.Record, no
 		Args: []any{upgrade.InstanceID, upgrade.ID, upgrade.Kind, upgrade.Tenant, storage.At(now), upgrade.ID, upgrade.ID},
 	})
 
-	return failure.While(err, "recording the start of the maintenance of operation %s", upgrade.ID)
+	return failure.While(err, "recording that the maintenance has started for operation %s", upgrade.ID)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxEvents is the maximum number of events that are kept, whatever their age.
+	// maxEvents is the maximum number of events in the log. The oldest events above this number are removed, regardless of their age.
 	maxEvents = 1_000_000
 	// retentionBatch is the maximum number of events that are removed in one transaction.
 	retentionBatch = 500
@@ -51,8 +51,7 @@ func (s *Store) RemoveBefore(ctx context.Context, before time.Time, limit int) (
 	return removed, failure.While(err, "removing old events")
 }
 
-// Retention returns a storage.Retention that removes the events older than keep, and the oldest events if there are more than
-// maxEvents.
+// Retention returns a storage.Retention that removes the events that are older than keep, and the oldest events above maxEvents.
 func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus.FieldLogger) storage.Retention {
 	return storage.Retention{
 		Name: "event log retention", Rows: "events", Batch: retentionBatch, Clock: clock, Log: log,
@@ -70,8 +69,9 @@ func (s *Store) CountErasable(ctx context.Context, account string) (int, error) 
 	return count, failure.While(err, "counting events to erase")
 }
 
-// Erase removes the events that name the account, in the caller's transaction, and returns their number. It deletes from new_events
-// first: this waits for a replica that is publishing these events, so the deletion from events then includes them.
+// Erase removes the events that name the account, in the caller's transaction, and returns their number. It deletes from
+// new_events first. If another replica is just publishing some of these events, this deletion waits for it, and the deletion from
+// events then includes them.
 func (s *Store) Erase(ctx context.Context, tx storage.Tx, account string) (int, error) {
 	total := 0
 

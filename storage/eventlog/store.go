@@ -13,27 +13,27 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// The migrations differ between the databases, because their trigger syntax differs.
+// There are separate migrations for each database, because the syntax of triggers differs.
 //
 //go:embed migrations
 var migrations embed.FS
 
 const (
-	// publishBatch is the maximum number of events that one transaction publishes. On SQLite, one statement inserts insertGroup events. The
-	// remaining events of a batch are inserted one by one, so that only two statements are prepared. On PostgreSQL, one statement inserts all
-	// events.
+	// publishBatch is the maximum number of events that one transaction publishes. On SQLite, each statement inserts insertGroup
+	// events. The remaining events of a batch are inserted one by one, so that only two different statements are prepared. On
+	// PostgreSQL, one statement inserts all events.
 	publishBatch = 250
 	insertGroup  = 25
-	// window is the maximum number of events that one query examines. Without a limit, a query could examine the whole log if few
-	// events match the filter.
+	// window is the maximum number of positions that one query examines. Otherwise, a query could examine the whole log if few events
+	// match the filter.
 	window = 5000
 )
 
-// Store publishes, reads and removes events. Database triggers write them. Its methods may be called from any goroutine.
+// Store publishes, reads and removes events. Database triggers create the events. The methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
-// Open migrates the tables and returns the store. The operations, instances and orchestrations tables must exist. After the migration,
-// changes of their rows add events.
+// Open migrates the tables and returns the store. The operations, instances and orchestrations tables must exist. After the
+// migration, triggers add an event for each change to their rows.
 func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	if err := db.Migrate(ctx, "events", migrations, "migrations/"+db.Driver()); err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 
 // Head describes the range of positions in the log.
 type Head struct {
-	// Position is the position of the newest event. Removed is the position of the newest event that retention has removed. Both are 0 at
-	// first.
+	// Position is the position of the newest event. Removed is the position of the newest event that was removed by retention. Both
+	// are 0 at first.
 	Position int64 `db:"position"`
 	Removed  int64 `db:"removed"`
 }
@@ -54,7 +54,7 @@ type Head struct {
 func (s *Store) Head(ctx context.Context) (Head, error) {
 	head, err := storage.Get[Head](ctx, s.db.Reader(), `SELECT position, removed FROM events_head WHERE id = 1`)
 
-	return head, failure.While(err, "reading the end of the events")
+	return head, failure.While(err, "reading the end of the event log")
 }
 
 // Publish moves committed events to the log, and returns their number. Any replica may call it at any time. It does nothing while another
@@ -83,8 +83,8 @@ func (s *Store) Publish(ctx context.Context, now time.Time) (int, error) {
 	}
 }
 
-// publish moves a batch of events. It locks the head first. Therefore, the second statement sees every event that was committed before
-// the events that the previous transaction has moved.
+// publish moves a batch of events. It locks the head first. Its second statement therefore starts after the previous batch was
+// committed, and sees every event that was committed before any event of the previous batch.
 func (s *Store) publish(ctx context.Context, tx storage.Tx, now time.Time) (int, error) {
 	heads, err := storage.Select[int64](ctx, tx, `SELECT position FROM events_head WHERE id = 1`+s.db.SkipLocked())
 	if err != nil || len(heads) == 0 {
@@ -117,7 +117,7 @@ func (s *Store) publish(ctx context.Context, tx storage.Tx, now time.Time) (int,
 	return len(moved), err
 }
 
-// insert adds the events: on PostgreSQL in one statement, and on SQLite in groups of insertGroup.
+// insert adds the events to the log: on PostgreSQL in one statement, and on SQLite in groups of insertGroup.
 func (s *Store) insert(ctx context.Context, tx storage.Tx, events []Event, now time.Time) error {
 	if s.db.Driver() == storage.DriverPostgres {
 		return insertArrays(ctx, tx, events, now)
@@ -126,8 +126,8 @@ func (s *Store) insert(ctx context.Context, tx storage.Tx, events []Event, now t
 	return insertRows(ctx, tx, events, now)
 }
 
-// insertArrays adds the events in one statement, with an array for each column. On PostgreSQL this takes a quarter less time than
-// inserting rows of parameters.
+// insertArrays adds the events in one statement, with an array for each column. On PostgreSQL, this takes a quarter less time than
+// inserting a list of rows.
 func insertArrays(ctx context.Context, tx storage.Tx, events []Event, now time.Time) error {
 	var (
 		positions, waves []int64
@@ -185,14 +185,15 @@ func insertRows(ctx context.Context, tx storage.Tx, events []Event, now time.Tim
 // Filter selects events. Empty fields do not restrict the selection.
 type Filter struct {
 	Types []Type
-	// Kinds are the kinds of operations, or the kinds of the upgrades that orchestrations start.
+	// Kinds selects events by the kind of the operation or, for an orchestration, by the kind of the upgrades that it starts.
 	Kinds      []string
 	InstanceID string
 	Account    string
 }
 
-// Read returns at most limit events that the filter selects and that follow the position after, in order. It examines a limited number of
-// positions and returns the last one, from which the caller continues. If this equals after, there are no further events.
+// Read returns at most limit events that the filter selects and whose positions are greater than after, in the order of their
+// positions. It examines a limited number of positions and also returns the last one that it examined. The caller passes it as
+// after in the next call. If it equals after, there are no further events.
 func (s *Store) Read(ctx context.Context, filter Filter, after int64, limit int) ([]Event, int64, error) {
 	examined := window
 	if len(filter.Types) == 0 && len(filter.Kinds) == 0 && filter.InstanceID == "" && filter.Account == "" {

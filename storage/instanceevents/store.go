@@ -48,9 +48,9 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Record adds the event, with LastAt as its time, in the caller's transaction. If it equals the newest event of its system,
-// Record increments the count of that event instead. It records nothing if the instance does not exist. It locks the instance, so
-// that a concurrent deletion also removes the event.
+// Record adds the event, with LastAt as its time, in the caller's transaction. If the event equals the newest one of the same
+// system, Record only increments the count of that event. If the instance does not exist, Record does nothing. It locks the
+// instance, so that a concurrent deletion also removes the event.
 func (s *Store) Record(ctx context.Context, tx storage.Tx, event environment.Event) error {
 	return failure.While(s.record(ctx, tx, event), "recording an event of instance %s", event.InstanceID)
 }
@@ -108,8 +108,8 @@ func (s *Store) OfInstance(ctx context.Context, instanceID string) ([]environmen
 	return events, failure.While(err, "reading the events of instance %s", instanceID)
 }
 
-// Remove removes all events and intents of an instance, in the transaction that deletes the instance. Call it after the deletion
-// of the instance's row.
+// Remove removes all events and intents of an instance, in the transaction that deletes the instance. Call it after the row of the
+// instance has been deleted.
 func (s *Store) Remove(ctx context.Context, tx storage.Tx, instanceID string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM instance_events WHERE instance_id = ?`, instanceID)
 	if err == nil {

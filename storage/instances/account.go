@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// OfAccount returns at most limit instances, without their requests, that the account owns or has ordered. It includes instances that
-// have moved to another account, because their runtimes still use the credentials of the account that ordered them.
+// OfAccount returns at most limit instances, without their requests, that the account owns or ordered. The latter may have moved
+// to another account, but their runtimes still use the credentials of the account that ordered them.
 func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, limit int) ([]environment.Instance, error) {
 	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM instances WHERE id IN (
 		SELECT id FROM instances WHERE global_account_id = ?
@@ -25,8 +25,7 @@ func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, li
 	return found, failure.While(err, "listing the instances of account %s", account)
 }
 
-// OfSubaccounts returns the IDs of the subaccounts' instances, sorted. The database limits the number of parameters and thus of
-// subaccounts, but always allows 500.
+// OfSubaccounts returns the sorted IDs of the instances in the given subaccounts. Pass at most 500 subaccounts.
 func (s *Store) OfSubaccounts(ctx context.Context, subaccounts []string) ([]string, error) {
 	if len(subaccounts) == 0 {
 		return nil, nil

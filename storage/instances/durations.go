@@ -12,8 +12,9 @@ import (
 // recentOperations is the maximum number of operations of a kind that Durations returns.
 const recentOperations = 250
 
-// Duration describes how long an operation took to succeed. Started is its first claim, and Took is the time from then to its success.
-// PlanID is the instance's current plan, or empty if the instance is gone.
+// Duration describes how long an operation took to succeed. Started is the time at which an engine first claimed the operation,
+// and Took is the time from then until its success. PlanID is the current plan of the instance, or empty if the instance no longer
+// exists.
 type Duration struct {
 	OperationID  string
 	Kind, PlanID string
@@ -21,9 +22,9 @@ type Duration struct {
 	Took         time.Duration
 }
 
-// Durations returns the durations of the newest recentOperations operations of each kind that succeeded, newest first in each kind. It
-// excludes retries, because they do not repeat finished stages. It also excludes upgrades that changed nothing. Only the description
-// shows this, so erased operations, which have lost their descriptions, are excluded too.
+// Durations returns, for each kind, the durations of the newest recentOperations operations that succeeded, newest first. It
+// excludes retries, because they do not repeat finished stages. It also excludes upgrades that changed nothing. These are
+// recognized by their description, so erased operations, which have lost their descriptions, are excluded, too.
 func (s *Store) Durations(ctx context.Context) ([]Duration, error) {
 	var durations []Duration
 

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// FeedCursor returns the cursor from which the broker continues to read the Provisioner's change feed, or "" before the first
-// page.
+// FeedCursor returns the cursor at which the broker continues to read the Provisioner's change feed, or "" if it has not read any
+// page yet.
 func (s *Store) FeedCursor(ctx context.Context) (string, error) {
 	cursor, err := storage.Get[string](ctx, s.db.Reader(), `SELECT cursor FROM feed_place WHERE id = 1`)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -20,8 +20,8 @@ func (s *Store) FeedCursor(ctx context.Context) (string, error) {
 	return cursor, nil
 }
 
-// SaveFeedCursor stores the cursor of the Provisioner's change feed. All replicas share one cursor, and the last write wins.
-// Reading a page again is harmless, because it only wakes the same operations.
+// SaveFeedCursor stores the cursor of the Provisioner's change feed. All replicas share one cursor, and the last write wins. A
+// replica may therefore read a page again. This is harmless, because it only wakes the same operations again.
 func (s *Store) SaveFeedCursor(ctx context.Context, cursor string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO feed_place (id, cursor) VALUES (1, ?)
 		ON CONFLICT (id) DO UPDATE SET cursor = excluded.cursor`, cursor)

@@ -12,13 +12,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// sameInstance selects the instance that an operation works on. It also compares the name of the Shoot, because a new instance
-// may reuse the ID of a deleted one, but never the name of its Shoot.
+// sameInstance selects the instance on which an operation works. It also compares the Shoot name: a new instance may reuse the ID
+// of a deleted one, but never its Shoot name.
 const sameInstance = ` WHERE id = ? AND shoot_name = ?`
 
-// SetRuntime records the runtime that an operation has ordered for an instance, both in the column and in the sealed part. It also records
-// the version and the installer of the runtime's Kyma. It changes nothing and returns no error if the instance is gone, if another instance
-// now has its ID, or if the operation has lost its lease.
+// SetRuntime records the runtime that an operation has ordered for an instance, both in the column and in the sealed part of the
+// row. It also records the runtime's Kyma version and which system installs Kyma. It changes nothing and returns no error if the
+// instance is gone, if another instance now has its ID, or if the operation has lost its lease.
 func (s *Store) SetRuntime(ctx context.Context, by process.Record, instance environment.Instance, runtimeID string) error {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		held, err := storage.Select[row](ctx, tx, `SELECT `+columns+`, request FROM instances`+sameInstance+s.db.ForUpdate(),
@@ -65,15 +65,15 @@ func (s *Store) SetDashboardURL(ctx context.Context, by process.Record, instance
 }
 
 // Delete removes an instance with its bindings, in the transaction that ends the operation. It changes nothing, and returns no
-// error, if the instance is gone or if another instance now has its ID. The rows of its operations stay as a history.
+// error, if the instance is gone or if another instance now has its ID. The operations of the instance stay as its history.
 func (s *Store) Delete(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM instances`+sameInstance, instance.ID, instance.ShootName)
 
 	return failure.While(err, "removing instance %s", instance.ID)
 }
 
-// Hold locks an instance for the rest of the caller's transaction, like Touch, and returns it, so that the caller can change it
-// with Update. It returns storage.ErrNotFound if the instance is gone or if another instance now has its ID.
+// Hold locks an instance until the caller's transaction ends, like Touch, and returns it, so that the caller can change it with
+// Update. It returns storage.ErrNotFound if the instance no longer exists, or if another instance now has its ID.
 func (s *Store) Hold(ctx context.Context, tx storage.Tx, instance environment.Instance, now time.Time) (environment.Instance, error) {
 	locked, err := storage.Exec(ctx, tx, `UPDATE instances SET updated_at = ?`+sameInstance, storage.At(now), instance.ID, instance.ShootName)
 	if err == nil && locked == 0 {

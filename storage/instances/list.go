@@ -16,32 +16,34 @@ import (
 // Filter selects instances. Empty fields do not restrict the selection.
 type Filter struct {
 	InstanceID string
-	// ShootNames selects instances by the names of their Shoots. The database limits the number of names.
+	// ShootNames selects instances by the names of their Shoots. Pass at most the names of one page, because databases limit the
+	// number of parameters.
 	ShootNames []string
 	// Name selects instances by their display name, which is not unique.
 	Name            string
 	GlobalAccountID string
 	SubAccountID    string
-	// Region selects instances by the region of the cloud provider or of the platform.
+	// Region selects instances by their region, either of the cloud provider or of the platform.
 	Region string
 	// Platform selects instances by the platform that owns them.
 	Platform string
 	// Plan selects instances by the name or the ID of their plan.
 	Plan string
-	// Provider, RuntimeID, MaintenanceVersion and SubscriptionAccountID select instances by these columns.
+	// Provider, RuntimeID, MaintenanceVersion and SubscriptionAccountID select instances by the columns of these names.
 	Provider, RuntimeID, MaintenanceVersion, SubscriptionAccountID string
 	// SharedWith selects instances that the platform can use without owning them. The name must be a DNS label.
 	SharedWith string
 	// Since and Until select instances by their creation time. Since is inclusive, Until is exclusive.
 	Since, Until time.Time
-	// ExpiresBefore selects instances that have not expired and will expire before the time. Expired selects expired instances only.
+	// ExpiresBefore selects instances that have not expired yet, but will expire before the given time. Expired selects only expired
+	// instances.
 	ExpiresBefore time.Time
 	Expired       bool
-	// Suspended selects suspended instances only. Protected selects instances with deletion protection only.
+	// Suspended selects only suspended instances. Protected selects only instances with deletion protection.
 	Suspended, Protected bool
-	// Labels selects instances that meet all conditions.
+	// Labels selects instances whose labels meet all conditions.
 	Labels []labels.Condition
-	// ServiceID and DashboardURL select instances by these columns.
+	// ServiceID and DashboardURL select instances by the columns of these names.
 	ServiceID, DashboardURL string
 	// UpdatedSince and UpdatedBefore select instances by the time of the last change to the instance or to its newest operation, whichever
 	// is later. UpdatedSince is inclusive, UpdatedBefore is exclusive.
@@ -50,30 +52,29 @@ type Filter struct {
 	Kinds       []string
 	States      []process.State
 	OperationID string
-	// Problem selects instances whose newest operation has a problem whose message contains the text (ignoring case), or whose reason or
-	// component equals the text.
+	// Problem selects instances whose newest operation has a problem that matches: its message contains the text (ignoring case), or
+	// its reason or component equals the text.
 	Problem string
 
 	// Search selects instances whose name starts with the text (ignoring case), or whose ID, Shoot name, runtime ID, account ID or
 	// subaccount ID equals the text.
 	Search string
-	// Anywhere makes Search match the text anywhere in these fields. No index supports this search, so the query scans all instances
-	// that the other fields select until a page is full.
+	// Anywhere makes Search match the text anywhere in these fields. No index supports such a search, so the query scans the
+	// instances that the other fields select until a page is full.
 	Anywhere bool
 
 	// Sort is the order of the list. The zero value is Newest.
 	Sort Sort
-	// Before, BeforeID and BeforeKey select the next page, see After.
+	// Before, BeforeID and BeforeKey select the next page. The method After sets them.
 	Before              time.Time
 	BeforeID, BeforeKey string
-	// Offset skips instances, for numbered pages. Large offsets are slow.
+	// Offset is the number of instances to skip, for numbered pages. Large offsets are slow.
 	Offset int
 	// Limit is the maximum number of instances.
 	Limit int
 }
 
-// Listed is an instance with its newest operation. It contains neither the request of the instance nor the data of the
-// operation.
+// Listed is an instance with its newest operation. It contains neither the instance's request nor the operation's data.
 type Listed struct {
 	Instance  environment.Instance
 	Operation process.Record
@@ -85,7 +86,7 @@ type listedRow struct {
 	operations.Joined
 }
 
-// columns are all columns of an instance except the sealed request.
+// columns lists all columns of an instance except the sealed request.
 const columns = `instances.id, service_id, plan_id, plan_name, global_account_id, subaccount_id, platform_region, provider, region,
 	name, shoot_name, runtime_id, dashboard_url, instances.created_at, instances.updated_at, subscription_account_id,
 	exclusive, maintenance_version, suspended, expires_at, expired_at, platform, shared_with, deletion_protection`
@@ -113,9 +114,9 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	return listed, nil
 }
 
-// GetAll returns the instances with the given IDs, by ID. unreadable contains the errors of instances whose rows were changed outside of
-// the broker or cannot be decrypted. Neither map contains IDs that do not exist. The database limits the number of IDs, but a page of a
-// list never reaches this limit.
+// GetAll returns the instances with the given IDs, by ID. unreadable contains the errors of instances whose rows were changed
+// outside of the broker or cannot be decrypted. IDs that do not exist are in neither map. Pass at most the IDs of one page,
+// because databases limit the number of parameters.
 func (s *Store) GetAll(ctx context.Context, tx storage.Tx, ids []string) (found map[string]environment.Instance, unreadable map[string]error, err error) {
 	found, unreadable = map[string]environment.Instance{}, map[string]error{}
 	if len(ids) == 0 {
@@ -146,9 +147,10 @@ func (s *Store) Count(ctx context.Context, filter Filter) (int, error) {
 	return count, failure.While(err, "counting instances")
 }
 
-// from returns the FROM and WHERE clauses and their arguments. If the filter selects by operations, the query first reads the
-// index of operations, and then keeps each operation that is the newest of its instance. This is fast for unfinished operations,
-// because they are few even if many instances exist. bytewise is the SQL fragment that storage.DB.Bytewise returns.
+// from returns the FROM and WHERE clauses and their arguments. If the filter selects instances by their newest operation, the
+// query first finds operations in an index, and then drops those that are not the newest of their instance. This is fast for
+// unfinished operations, because they are few even if many instances exist. bytewise is the SQL fragment that storage.DB.Bytewise
+// returns.
 func (f Filter) from(bytewise string, paged bool) (string, []any) {
 	where, args := f.where(bytewise, paged)
 	if !f.byOperation() {
@@ -160,8 +162,8 @@ func (f Filter) from(bytewise string, paged bool) (string, []any) {
 		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
 }
 
-// planned returns a prefix for the query. If the filter has a search text, the prefix makes PostgreSQL plan the query for this text, which
-// can match one instance or all of them.
+// planned returns a prefix for the query. If the filter has a search text, the prefix makes PostgreSQL plan the query for this
+// text, because the text can match a single instance or all of them.
 func (f Filter) planned() string {
 	if f.Search == "" {
 		return ""
@@ -175,7 +177,7 @@ func (f Filter) byOperation() bool {
 	return len(f.Kinds)+len(f.States) > 0 || f.OperationID != "" || f.Problem != "" || !f.UpdatedSince.IsZero() || !f.UpdatedBefore.IsZero()
 }
 
-// where returns the WHERE clause and its arguments. paged is false for counts, which ignore Before, BeforeID and BeforeKey.
+// where returns the WHERE clause and its arguments. If paged is false, as for counts, it ignores Before, BeforeID and BeforeKey.
 func (f Filter) where(bytewise string, paged bool) (string, []any) {
 	var conditions storage.Conditions
 
@@ -225,7 +227,7 @@ func (f Filter) where(bytewise string, paged bool) (string, []any) {
 	return conditions.Where()
 }
 
-// hasRuntime selects an instance by its runtime. The second condition lets the query use the partial index.
+// hasRuntime selects an instance by the ID of its runtime. With the second condition, the database can use the partial index.
 const hasRuntime = "instances.runtime_id = ? AND instances.runtime_id <> ''"
 
 // search adds the condition of Search. Without Anywhere, PostgreSQL uses one index for each alternative and combines the results.
@@ -251,8 +253,8 @@ type Summary struct {
 	PlanID string `db:"plan_id"`
 }
 
-// Summaries returns the summaries of the instances, by ID. An ID without an instance has no entry in the result. The database
-// limits the number of parameters and thus of IDs, but a page of a list never reaches this limit.
+// Summaries returns the summaries of the given instances, by ID. An ID without an instance has no entry in the result. Pass at
+// most the IDs of one page, because databases limit the number of parameters.
 func (s *Store) Summaries(ctx context.Context, ids []string) (map[string]Summary, error) {
 	summaries := map[string]Summary{}
 	if len(ids) == 0 {

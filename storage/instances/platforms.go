@@ -12,12 +12,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// ownerColumns are the columns that determine who may use an instance. They can be selected in a LEFT JOIN that finds no
-// instance.
+// ownerColumns lists the columns that determine who may use an instance. If a LEFT JOIN finds no instance, their values are empty
+// instead of NULL.
 const ownerColumns = `COALESCE(instances.id, '') AS id, COALESCE(platform, '') AS platform, COALESCE(shared_with, '') AS shared_with,
 	COALESCE(platform_region, '') AS platform_region, COALESCE(global_account_id, '') AS global_account_id, instances.created_at`
 
-// ownerRow contains the values of ownerColumns. If the instance does not exist, all of them are empty.
+// ownerRow contains the values of ownerColumns. If the instance does not exist, all values are empty.
 type ownerRow struct {
 	ID              string       `db:"id"`
 	Platform        string       `db:"platform"`
@@ -45,9 +45,9 @@ func (s *Store) Owner(ctx context.Context, tx storage.Tx, id string) (environmen
 	return found.instance(), nil
 }
 
-// Polled returns the data for a poll of last_operation: the operation, and the fields of the instance that Owner reads. If the instance
-// does not exist, the ID of the returned instance is empty. The error is storage.ErrNotFound if the operation does not exist. This is the
-// most frequent query of the broker, so it reads few columns of two rows by their keys.
+// Polled returns the data for a poll of last_operation: the operation, and the fields of the instance that Owner reads. If the
+// instance does not exist, the ID of the returned instance is empty. The error is storage.ErrNotFound if the operation does not
+// exist. This is the broker's most frequent query, so it reads only a few columns of two rows, by their keys.
 func (s *Store) Polled(ctx context.Context, tx storage.Tx, instanceID, operationID string) (process.Record, environment.Instance, error) {
 	found, err := storage.Get[struct {
 		operations.Joined
@@ -67,8 +67,7 @@ func (s *Store) Polled(ctx context.Context, tx storage.Tx, instanceID, operation
 	return record, found.instance(), nil
 }
 
-// SetPlatforms stores the platforms of an instance. Like Update, it requires that the caller has locked the instance before reading
-// it.
+// SetPlatforms stores the platforms of an instance. As for Update, the caller must have locked the instance before reading it.
 func (s *Store) SetPlatforms(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	request, err := s.sealed(instance)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// QuotaGroup identifies the instances that share a quota by their values in some columns. The fields for the other columns are
-// empty.
+// QuotaGroup identifies a group of instances that share a quota, by the values that they have in common. Fields for other columns
+// are empty.
 type QuotaGroup struct {
 	GlobalAccountID string `db:"global_account_id"`
 	SubAccountID    string `db:"subaccount_id"`
@@ -20,8 +20,8 @@ type QuotaGroup struct {
 	Region          string `db:"region"`
 }
 
-// lock returns the key of the group's lock. If two groups happen to have the same key, their transactions only wait for each
-// other.
+// lock returns the key under which the group is locked. If two groups happen to have the same key, the only effect is that their
+// transactions wait for each other.
 func (g QuotaGroup) lock() int64 {
 	hash := fnv.New64a()
 
@@ -33,7 +33,8 @@ func (g QuotaGroup) lock() int64 {
 }
 
 // LockQuotas locks the groups until the caller's transaction ends, in an order that prevents deadlocks. The next statement of the
-// transaction sees all instances that earlier holders of the locks have stored. SQLite has one writer at a time and needs no locks.
+// transaction sees all instances that earlier holders of the locks have stored. SQLite has only one writer at a time, so
+// LockQuotas does nothing there.
 func (s *Store) LockQuotas(ctx context.Context, tx storage.Tx, groups ...QuotaGroup) error {
 	if s.db.Driver() != storage.DriverPostgres {
 		return nil
@@ -55,15 +56,15 @@ func (s *Store) LockQuotas(ctx context.Context, tx storage.Tx, groups ...QuotaGr
 	return nil
 }
 
-// Usage selects counts of instances, for quotas.
+// Usage selects instances and determines how they are counted for quotas.
 type Usage struct {
-	// By are the columns to group by. Each combination of their values has a separate count.
+	// By lists the columns to group by. There is a separate count for each combination of their values.
 	By QuotaColumns
-	// Equal are the columns in which instances must have the same values as Of.
+	// Equal lists the columns in which the counted instances must have the same values as Of.
 	Equal QuotaColumns
 	Of    QuotaGroup
-	// PlanIDs, Regions, Accounts and Subaccounts restrict the instances. Empty lists do not. The database limits the length of a list,
-	// but always allows 1,000 values.
+	// PlanIDs, Regions, Accounts and Subaccounts restrict the counted instances. An empty list does not restrict them. Pass at most
+	// 1,000 values in each list.
 	PlanIDs, Regions, Accounts, Subaccounts []string
 	// Limit is the maximum number of counts. The default is 1.
 	Limit int
@@ -72,15 +73,15 @@ type Usage struct {
 // QuotaColumns is a set of columns.
 type QuotaColumns struct{ Account, Subaccount, Plan, Region bool }
 
-// Used is a count of instances. In its QuotaGroup, only the columns in Usage.By are set.
+// Used is a number of instances. Only those fields of its QuotaGroup are set that correspond to columns in Usage.By.
 type Used struct {
 	QuotaGroup
 
 	Used int `db:"used"`
 }
 
-// Usage returns counts of instances, largest first. Instances count regardless of their state. If By is empty, the result is a single
-// count, which may be zero.
+// Usage returns the numbers of instances, largest first. It counts instances regardless of their state. If By is empty, the result
+// is a single count, which may be zero.
 func (s *Store) Usage(ctx context.Context, tx storage.Tx, usage Usage) ([]Used, error) {
 	var columns []string
 
@@ -108,8 +109,9 @@ func (s *Store) Usage(ctx context.Context, tx storage.Tx, usage Usage) ([]Used, 
 	return used, failure.While(err, "counting the instances of a quota")
 }
 
-// where returns the WHERE clause and its arguments. If a tenant is given, plans and regions are compared as expressions. This makes
-// SQLite use the index of the tenant: it does not know how many instances have a value, and might choose another index.
+// where returns the WHERE clause and its arguments. If the tenant is restricted, it compares plans and regions as expressions, for
+// which SQLite cannot use an index. SQLite then uses the index on the tenant. Otherwise it could choose a worse one, because it
+// does not know how many instances have a given value.
 func (u Usage) where() (string, []any) {
 	var conditions storage.Conditions
 

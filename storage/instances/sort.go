@@ -7,12 +7,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Sort is an order of lists. Each order has an index, so that the cost of a page does not depend on the number of instances. A minus
-// sign means the descending order.
+// Sort is an order in which instances can be listed. Each order has an index, so that the cost of a page does not depend on the
+// number of instances. A leading minus sign means descending order.
 type Sort string
 
-// Orders of lists. Instances with the same plan, region or account are sorted by the time of their creation, and those with the same name by
-// their ID.
+// Orders of lists. Instances with the same plan, region or account are then sorted by creation time, and instances with the same
+// name by ID.
 const (
 	Newest              Sort = "newest"
 	Oldest              Sort = "oldest"
@@ -33,18 +33,18 @@ func Sorts() []Sort {
 	}
 }
 
-// nameKey is the expression by which names are sorted and searched, regardless of upper and lower case.
+// nameKey is the SQL expression by which names are sorted and searched. It ignores case.
 const nameKey = "lower(instances.name)"
 
 // order describes an ORDER BY clause.
 type order struct {
-	// key is the first column, or empty. placeholder is the expression for its value in a cursor.
+	// key is the first column to sort by, or empty. placeholder is the expression for the value of this column in a cursor.
 	key, placeholder string
-	// timed is true if the creation time precedes the ID.
+	// timed is true if entries are sorted by creation time before they are sorted by ID.
 	timed, descending bool
 }
 
-// by converts the Sort to an order. bytewise is the SQL fragment that storage.DB.Bytewise returns.
+// by returns the order that the Sort stands for. bytewise is the SQL fragment that storage.DB.Bytewise returns.
 func (s Sort) by(bytewise string) order {
 	column, descending := strings.CutPrefix(string(s), "-")
 	sorted := order{placeholder: "?", timed: true, descending: descending}
@@ -65,7 +65,7 @@ func (s Sort) by(bytewise string) order {
 	return sorted
 }
 
-// columns returns the columns, and the placeholders for their values in a cursor.
+// columns returns the columns to sort by, and the placeholders for their values in a cursor.
 func (o order) columns() (columns, placeholders []string) {
 	if o.key != "" {
 		columns, placeholders = append(columns, o.key), append(placeholders, o.placeholder)
@@ -88,7 +88,7 @@ func (o order) clause() string {
 	return " ORDER BY " + strings.Join(columns, " DESC, ") + " DESC "
 }
 
-// after adds the condition that selects the instances on the page after Before, BeforeID and BeforeKey of the filter.
+// after adds the condition that selects the instances after the filter's Before, BeforeID and BeforeKey.
 func (o order) after(conditions *storage.Conditions, f Filter) {
 	var args []any
 
@@ -109,7 +109,7 @@ func (o order) after(conditions *storage.Conditions, f Filter) {
 	conditions.Add(true, "("+strings.Join(columns, ", ")+compared+strings.Join(placeholders, ", ")+")", append(args, f.BeforeID)...)
 }
 
-// After returns the filter for the page that follows the given instance, in the same order.
+// After returns the filter for the page that follows the given instance in the same order.
 func (f Filter) After(last environment.Instance) Filter {
 	f.Before, f.BeforeID, f.BeforeKey = last.CreatedAt, last.ID, ""
 

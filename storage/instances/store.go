@@ -16,8 +16,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// migrations contains the migrations of the tables. The subfolders contain the migrations of the index on names, which differ between the
-// databases.
+// migrations contains the migrations of the tables. The subfolders contain separate migrations for each database, which create the
+// index on names.
 //
 //go:embed migrations
 var migrations embed.FS
@@ -41,7 +41,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// row is a row of the instances table. It redefines the fields of Instance that the table stores as a different type.
+// row is a row of the instances table. It redefines those fields of Instance that the table stores with a different type.
 type row struct {
 	environment.Instance
 
@@ -54,11 +54,11 @@ type row struct {
 	ExpiredAt  storage.Time `db:"expired_at"`
 }
 
-// requestPlace returns the context to which the sealed request of an instance is bound, so that the envelope cannot be decrypted
-// as the request of another instance.
+// requestPlace returns the additional data with which the request of an instance is sealed, so that it cannot be decrypted as the
+// request of another instance.
 func requestPlace(id string) string { return "request of instance " + id }
 
-// Sealed returns the sealed column, for key rotation.
+// Sealed returns the column with the sealed requests, for key rotation.
 func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{
 		Table: "instances", Column: "request", Place: requestPlace,
@@ -66,7 +66,7 @@ func Sealed() storage.SealedColumn {
 	}
 }
 
-// Insertion returns the statement that adds an instance, to be combined with the statement that adds its first operation. If
+// Insertion returns the statement that adds an instance. Callers combine it with the statement that adds the first operation. If
 // another instance has the same ID, the same Shoot name or the same exclusive claim, the statement fails with an error for which
 // storage.IsDuplicate is true.
 func (s *Store) Insertion(instance environment.Instance) (storage.Statement, error) {
@@ -91,9 +91,9 @@ func (s *Store) Insertion(instance environment.Instance) (storage.Statement, err
 	}, nil
 }
 
-// sealedRequest is the sealed form of a request. It repeats the columns that determine who may use the instance and which tenant the
-// cluster belongs to. The service thus detects changes that others make to these columns. Older releases seal and read only the
-// request.
+// sealedRequest is the content of the envelope with a request. It repeats the values of the columns that determine who may use the
+// instance and which tenant the cluster belongs to. The service thus detects changes to these columns that were made outside of
+// it. Older releases seal and read only the request.
 type sealedRequest struct {
 	environment.Request
 
@@ -104,7 +104,7 @@ type sealedRequest struct {
 	Columns storage.Bound `json:"columns,omitempty"`
 }
 
-// check returns an error if the columns of the row differ from the sealed copies.
+// check returns an error if a column of the row differs from its sealed value.
 func (r sealedRequest) check(row row) error {
 	if r.Platform != "" && (r.Platform != row.Platform || !slices.Equal(r.SharedWith, strings.Fields(row.SharedWith))) {
 		return errors.New("the platforms differ from those in the sealed request: the row was changed outside of the broker")
@@ -119,8 +119,8 @@ func (r sealedRequest) check(row row) error {
 // columnRuntime is the column with the ID of the runtime.
 const columnRuntime = "runtime_id"
 
-// boundColumns returns the columns that determine which tenant the cluster belongs to. An empty runtime ID is not included,
-// because an older replica may set it later without sealing it.
+// boundColumns returns the values of the columns that determine which tenant the cluster belongs to. An empty runtime ID is not
+// included, because an older replica may set it later without sealing it.
 func boundColumns(instance environment.Instance) storage.Bound {
 	bound := storage.Bound{
 		"global_account_id": instance.GlobalAccountID, "subaccount_id": instance.SubAccountID,
@@ -134,7 +134,7 @@ func boundColumns(instance environment.Instance) storage.Bound {
 	return bound
 }
 
-// sealed returns the envelope of the instance's request and of its bound columns.
+// sealed returns an envelope with the instance's request and the values of its bound columns.
 func (s *Store) sealed(instance environment.Instance) (string, error) {
 	request, err := json.Marshal(sealedRequest{instance.Request, instance.Platform, instance.SharedWith, boundColumns(instance)})
 	if err != nil {
@@ -195,27 +195,28 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.
 // Claimed describes an exclusive claim, which only one instance can have. For example, a plan may allow only one instance per
 // account.
 type Claimed struct {
-	// Exclusive is the text of the claim, as stored in the row of the instance.
+	// Exclusive is the text of the claim, as stored in the instance's row.
 	Exclusive string
-	// GlobalAccountID and PlanID find instances without a stored claim, which were created before the plan became exclusive.
+	// GlobalAccountID and PlanID identify the instances that have the claim without storing it, because they were created before the
+	// plan became exclusive.
 	GlobalAccountID, PlanID string
-	// Except is the ID of the claiming instance.
+	// Except is the ID of the instance that wants the claim.
 	Except string
 }
 
-// Holder returns the ID of an instance other than Except that has the claim, or storage.ErrNotFound.
+// Holder returns the ID of an instance other than Except that has the claim. If there is none, it returns storage.ErrNotFound.
 func (s *Store) Holder(ctx context.Context, tx storage.Tx, claimed Claimed) (string, error) {
 	id, err := storage.Get[string](ctx, tx, `SELECT id FROM instances
 		WHERE id <> ? AND (exclusive = ? OR global_account_id = ? AND plan_id = ?) LIMIT 1`,
 		claimed.Except, claimed.Exclusive, claimed.GlobalAccountID, claimed.PlanID)
 	if err != nil {
-		return "", fmt.Errorf("finding the instance that holds %s: %w", claimed.Exclusive, err)
+		return "", fmt.Errorf("finding the instance that holds the claim %s: %w", claimed.Exclusive, err)
 	}
 
 	return id, nil
 }
 
-// nullable returns nil for an empty string, because a unique index allows several NULLs.
+// nullable returns nil for an empty string. A unique index permits any number of NULLs, but only one empty string.
 func nullable(text string) *string {
 	if text == "" {
 		return nil
@@ -224,8 +225,8 @@ func nullable(text string) *string {
 	return &text
 }
 
-// Touch sets the time of the last change. This write locks the instance until the caller's transaction ends. Touch reports
-// false if the instance does not exist.
+// Touch sets the time of the instance's last change. This write locks the instance until the caller's transaction ends. Touch
+// reports false if the instance does not exist.
 func (s *Store) Touch(ctx context.Context, tx storage.Tx, id string, now time.Time) (bool, error) {
 	touched, err := storage.Exec(ctx, tx, `UPDATE instances SET updated_at = ? WHERE id = ?`, storage.At(now), id)
 
@@ -239,9 +240,10 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (bool, error
 	return len(found) == 1, failure.While(err, "locking instance %s", id)
 }
 
-// Update writes the mutable fields of an instance in the caller's transaction, except its platforms (see SetPlatforms), its dashboard
-// (see SetDashboardURL) and the time of its last change (see Touch). The caller must have locked the instance before reading it. Otherwise
-// Update may overwrite concurrent changes. Update changes nothing if the ID now belongs to another instance.
+// Update writes the mutable fields of an instance in the caller's transaction, except its platforms (see SetPlatforms), its
+// dashboard (see SetDashboardURL) and the time of its last change (see Touch). The caller must have locked the instance before
+// reading it: otherwise, Update may overwrite concurrent changes. Update changes nothing if the ID now belongs to another
+// instance.
 func (s *Store) Update(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	request, err := s.sealed(instance)
 	if err != nil {
@@ -266,8 +268,8 @@ func (s *Store) WithRuntime(ctx context.Context, after string, limit int) ([]str
 	return ids, failure.While(err, "listing instances with a runtime")
 }
 
-// Expiring returns the IDs of at most limit instances that expire by the given time and still have to be suspended or marked as
-// expired. The IDs are sorted and greater than after.
+// Expiring returns the IDs of at most limit instances that expire by the given time and have not been suspended or marked as
+// expired yet. The IDs are sorted and greater than after.
 func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances
 		WHERE expires_at IS NOT NULL AND expires_at <= ? AND (NOT suspended OR expired_at IS NULL) AND id > ? ORDER BY id `+storage.Page(limit, 0),
@@ -276,8 +278,8 @@ func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit 
 	return ids, failure.While(err, "finding expiring instances")
 }
 
-// ErrUnreadable reports that the row of an instance exists but cannot be used: no configured key decrypts it, or somebody changed it
-// outside of the broker. Reading it again does not help.
+// ErrUnreadable reports that the row of an instance exists but cannot be used: no configured key decrypts it, or somebody changed
+// it outside of the broker. Reading the row again does not help.
 var ErrUnreadable = errors.New("the row cannot be read")
 
 // instance returns the instance with its decrypted request, or ErrUnreadable.
@@ -307,7 +309,7 @@ func (s *Store) request(row row) (request sealedRequest, err error) {
 	return request, request.check(row)
 }
 
-// namesIn returns the names in a column, or nil if there are none.
+// namesIn returns the names that a column contains, or nil if it is empty.
 func namesIn(column string) []string {
 	if column == "" {
 		return nil

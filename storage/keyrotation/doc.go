@@ -1,4 +1,4 @@
-// Package keyrotation re-encrypts sealed columns with the first key of APP_DATABASE_SECRET_KEYS. It works in the background,
+// Package keyrotation re-encrypts sealed columns with the first key of APP_DATABASE_SECRET_KEYS. This happens in the background
 // while the services run, until no row needs an old key. docs/operator/keys.md describes the procedure for operators.
 //
 // Every replica runs a Rotator. A rotation updates a row only if the envelope has not changed since the rotation read it, so

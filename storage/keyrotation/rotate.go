@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// interval is the time between two rotations. One rotation is not enough, because a replica that still has the previous
-	// configuration seals new rows with an old key.
+	// interval is the time between two rotations. A single rotation would not be enough, because a replica that still has the
+	// previous configuration seals new rows with an old key.
 	interval = time.Hour
-	// readBatch is the number of rows that a query reads. writeBatch is the number of rows that a transaction updates. It is
-	// small, so that other writers are not delayed.
+	// readBatch is the number of rows that one query reads. writeBatch is the number of rows that one transaction updates. writeBatch
+	// is small, so that other writers are not delayed.
 	readBatch  = 500
 	writeBatch = 25
 )
@@ -48,7 +48,7 @@ type Rotator struct {
 	reencrypted *prometheus.CounterVec
 }
 
-// New registers the metrics and returns a Rotator. The service must run its Part.
+// New registers the metrics and returns a Rotator, whose Part the service must run.
 func New(options Options) *Rotator {
 	r := &Rotator{
 		Options: options,
@@ -71,8 +71,8 @@ func (r *Rotator) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "key rotation", Every: interval, Work: r.Rotate, Clock: r.Clock, Log: r.Log}.Part()
 }
 
-// Rotate scans every table until a scan finds nothing to re-encrypt, and then logs which old keys are still needed. It returns
-// the first database error. Rows that no key can decrypt are logged and counted, but are not an error.
+// Rotate scans every table until a scan finds nothing to re-encrypt, and then logs which old keys are still needed. It returns the
+// first database error. Rows that no key can decrypt are logged and counted, but do not cause an error.
 func (r *Rotator) Rotate(ctx context.Context) error {
 	for {
 		moved := false
@@ -123,7 +123,7 @@ func (r *Rotator) reportTable(table string, result scanResult) {
 	}
 }
 
-// reportKeys logs for each old key whether operators may remove it.
+// reportKeys logs, for each old key, whether operators can remove it. needed contains the number of rows that still need each key.
 func (r *Rotator) reportKeys(needed map[string]int) {
 	for _, key := range r.Keys.Former() {
 		log := r.Log.WithField("key", key)
@@ -139,22 +139,23 @@ func (r *Rotator) reportKeys(needed map[string]int) {
 // scanResult is the result of scanning one table.
 type scanResult struct {
 	reencrypted int
-	// overtaken is the number of rows that another writer changed between the read and the write.
+	// overtaken is the number of rows that another writer changed after the scan had read them.
 	overtaken int
-	// unreadable counts the rows that no key can decrypt, by the key that the envelope names. firstError is the error of the
-	// first such row. The scan continues after such a row, because its key may be lost forever.
+	// unreadable contains the number of rows that no key can decrypt, by the name of the key in the envelope. firstError is the error
+	// for the first such row. The scan continues after such rows, because their keys may be lost forever.
 	unreadable map[string]int
 	firstError error
 }
 
-// sealedRow is a row of a table with a sealed column. Envelope is empty if the row is sealed with the first key.
+// sealedRow is a row of a table with a sealed column. Envelope is empty if the row is already sealed with the first key.
 type sealedRow struct {
 	ID       string `db:"id"`
 	Envelope string `db:"envelope"`
 }
 
-// scan reads a table once, in the order of its primary key, and re-encrypts the rows that can be decrypted with an old key. The
-// database compares the prefixes of the envelopes, so rows that are sealed with the first key are not transferred.
+// scan reads a table once, in the order of its primary key, and re-encrypts the rows that are sealed with an old key. The database
+// itself compares the prefixes of the envelopes, so the envelopes of rows that are already sealed with the first key are not
+// transferred.
 func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanResult, error) {
 	result := scanResult{unreadable: map[string]int{}}
 	prefix := r.Keys.Prefix()
@@ -192,14 +193,14 @@ func (r *Rotator) scan(ctx context.Context, column storage.SealedColumn) (scanRe
 	}
 }
 
-// boundValue is the name and value of a bound column.
+// boundValue contains the name and the value of a bound column.
 type boundValue struct {
 	Name  string `db:"name"`
 	Value string `db:"value"`
 }
 
-// bind adds the bound columns to an envelope that an older release sealed without them. The transaction must already have changed
-// the row, and thus locked it.
+// bind adds the bound columns to an envelope that an older release sealed without them. The transaction must have locked the row
+// by changing it.
 func (r *Rotator) bind(ctx context.Context, tx storage.Tx, column storage.SealedColumn, id, envelope string) error {
 	if len(column.Bound) == 0 {
 		return nil
@@ -244,8 +245,8 @@ func (r *Rotator) bind(ctx context.Context, tx storage.Tx, column storage.Sealed
 	return failure.While(err, "storing the envelope")
 }
 
-// reencrypt updates the rows in the order of their IDs. All statements on several rows use this order, so that transactions do
-// not deadlock. A row that has changed since it was read stays unchanged and is counted as overtaken.
+// reencrypt updates the rows in the order of their IDs. All statements on several rows use this order, so that transactions do not
+// deadlock. A row that has changed since it was read is not updated, and is counted as overtaken.
 func (r *Rotator) reencrypt(ctx context.Context, column storage.SealedColumn, rows []sealedRow, result *scanResult) error {
 	statement := fmt.Sprintf(`UPDATE %[1]s SET %[2]s = ? WHERE id = ? AND %[2]s = ?`, column.Table, column.Column)
 	tried, reencrypted := 0, 0

@@ -19,14 +19,14 @@ import (
 type Filter struct {
 	InstanceID, Name, GlobalAccountID, SubAccountID, Region, Platform, Plan string
 
-	// Before and BeforeID select the next page. They are DeletedAt and the ID of the last leftover on the previous page.
+	// Before and BeforeID select the next page. They are the DeletedAt and the ID of the last leftover on the previous page.
 	Before        time.Time
 	BeforeID      string
 	Offset, Limit int
 }
 
-// Listed is a leftover with its newest cleanup or, if there was none, with the operation that left it behind. The operation does not
-// contain its data.
+// Listed is a leftover with its newest cleanup. If there was no cleanup, it contains the operation that left it behind instead.
+// The payload of the operation is not included.
 type Listed struct {
 	Leftover  environment.Leftover
 	Operation process.Record
@@ -80,7 +80,7 @@ func (f Filter) where(paged bool) (string, []any) {
 	return conditions.Where()
 }
 
-// StepCount is the number of leftovers whose deletion did not complete a step. Oldest is the DeletedAt time of the oldest one.
+// StepCount is the number of leftovers for which a step was not completed. Oldest is the DeletedAt of the oldest of them.
 type StepCount struct {
 	Step   string
 	Count  int

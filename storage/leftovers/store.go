@@ -15,7 +15,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// columns are all columns of the table.
+// columns lists all columns of the table.
 const columns = `leftovers.id AS leftover_id, leftovers.kind AS leftover_kind, leftovers.instance_id AS id, service_id, plan_id, plan_name,
 	global_account_id, subaccount_id, subscription_account_id, platform, platform_region, provider, region, name, shoot_name, runtime_id,
 	steps, leftovers.data_id AS data_id, newest_id, leftovers.created_at AS instance_created_at, deleted_at, retry_at`
@@ -82,15 +82,15 @@ func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) (environment
 	return found.leftover(), nil
 }
 
-// SetSteps replaces the steps that were not completed, and the operation whose data the next cleanup uses. It changes nothing if the
-// leftover is gone.
+// SetSteps replaces the list of steps that were not completed, and the ID of the operation whose data the next cleanup uses. It
+// changes nothing if the leftover no longer exists.
 func (s *Store) SetSteps(ctx context.Context, tx storage.Tx, id string, steps []string, dataID string) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE leftovers SET steps = ?, data_id = ? WHERE id = ?`, strings.Join(steps, " "), dataID, id)
 
 	return failure.While(err, "updating the leftover %s", id)
 }
 
-// SetCleanup records a new cleanup and the time of the next one.
+// SetCleanup records the ID of a new cleanup, and the time at which the next one is due.
 func (s *Store) SetCleanup(ctx context.Context, tx storage.Tx, id, cleanupID string, retryAt time.Time) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE leftovers SET newest_id = ?, retry_at = ? WHERE id = ?`, cleanupID, storage.At(retryAt), id)
 
@@ -112,7 +112,7 @@ func (s *Store) Due(ctx context.Context, now time.Time, after string, limit int)
 	return ids, failure.While(err, "finding leftovers to clean up")
 }
 
-// OfInstances returns the keys of each instance's leftovers, see environment.LeftoverKey.
+// OfInstances returns, for each of the given instances, the keys of its leftovers, see environment.LeftoverKey.
 func (s *Store) OfInstances(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string][]string, error) {
 	keys := map[string][]string{}
 	if len(instanceIDs) == 0 {

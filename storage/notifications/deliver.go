@@ -15,7 +15,7 @@ type Pending struct {
 	notification.Message
 
 	Number int
-	// Attempts is the number of delivery attempts that were started. FirstAt is when the first one started.
+	// Attempts is the number of delivery attempts that have started. FirstAt is when the first of them started.
 	Attempts int
 	FirstAt  time.Time
 }
@@ -32,19 +32,19 @@ type pendingRow struct {
 	Attempts   int          `db:"attempts"`
 }
 
-// Hold takes or renews the owner's lease. It reports false if another replica has the lease.
+// Hold takes or renews the lease on deliveries for the owner. It reports false if another replica has the lease.
 func (s *Store) Hold(ctx context.Context, owner string, now, until time.Time) (bool, error) {
 	held, err := storage.Exec(ctx, s.db.Writer(), `UPDATE notification_lease SET owner = ?, held_until = ?
 		WHERE id = 1 AND (owner = ? OR held_until IS NULL OR held_until <= ?)`, owner, storage.At(until), owner, storage.At(now))
 
-	return held == 1, failure.While(err, "taking the lease of the notifications")
+	return held == 1, failure.While(err, "taking the lease on the notifications")
 }
 
-// ReturnLease ends the owner's lease, so that another replica can take it immediately.
+// ReturnLease releases the owner's lease, so that another replica can take it immediately.
 func (s *Store) ReturnLease(ctx context.Context, owner string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE notification_lease SET held_until = NULL WHERE id = 1 AND owner = ?`, owner)
 
-	return failure.While(err, "returning the lease of the notifications")
+	return failure.While(err, "releasing the lease on the notifications")
 }
 
 // Due returns at most limit messages that are due, sorted by due time. For each event, it returns at most one message.
@@ -83,7 +83,7 @@ func (s *Store) Attempt(ctx context.Context, message Pending, now time.Time) (Pe
 	return message, failure.While(err, "recording an attempt to deliver a notification")
 }
 
-// Retry makes the message due again at the time next.
+// Retry sets the time of the next delivery attempt.
 func (s *Store) Retry(ctx context.Context, message Pending, next time.Time) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE notifications SET next_run_at = ? WHERE event_id = ? AND number = ? AND ended_at IS NULL`,
 		storage.At(next), message.EventID, message.Number)

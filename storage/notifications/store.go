@@ -15,7 +15,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// errLeaseLost makes the transaction roll back if the replica has lost the lease.
+// errLeaseLost rolls the transaction back after the replica has lost the lease.
 var errLeaseLost = errors.New("another replica delivers")
 
 // The numbers of an event's messages. They are sent in this order.
@@ -30,7 +30,8 @@ type Store struct{ db *storage.DB }
 
 // Open migrates the tables and returns the store.
 func Open(ctx context.Context, db *storage.DB) (*Store, error) {
-	// The name comes from an earlier release. It cannot change, because the database records the migration versions under this name.
+	// The name "outbox" comes from an earlier release. It cannot change, because the database records the migration versions under
+	// this name.
 	if err := db.Migrate(ctx, "outbox", migrations, "migrations"); err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (s *Store) Add(ctx context.Context, owner string, events []eventlog.Event, 
 	return err == nil, failure.While(err, "adding notifications")
 }
 
-// add adds the messages that report the event. The end of an upgrade whose maintenance has not started adds no message.
+// add adds the messages that report the event. It adds none for the end of an upgrade whose maintenance never started.
 func add(ctx context.Context, tx storage.Tx, event eventlog.Event) error {
 	switch event.Type {
 	case eventlog.MaintenanceStarted:

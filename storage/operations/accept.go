@@ -11,10 +11,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// insertOperation has a format verb for the operation's position. Pending operations of a kind are claimed in the order of their
-// turns. The turn of a new operation follows the last turn of its tenant's pending operations of the same kind. If the tenant has
-// no such operations, the turn equals the lowest turn of all pending operations of the kind. In this way, tenants take turns
-// regardless of how many operations each has.
+// insertOperation adds an operation. Its format verb stands for the operation's position. Pending operations of a kind are claimed
+// in the order of their turns. A new operation gets the turn after the last pending operation of the same kind and tenant. If
+// there is no such operation, it gets the lowest turn of all pending operations of the kind. In this way, tenants take turns
+// regardless of how many operations each of them has.
 const insertOperation = `INSERT INTO operations (
 	id, kind, instance_id, position, tenant, turn, predecessor_id, state, description, progress, problem_message, problem_reason,
 	problem_component, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, waiting_for, woken, payload,
@@ -27,8 +27,8 @@ const insertOperation = `INSERT INTO operations (
 	?, 'pending', ?, '', '', '', '', ?, ?, '', '', '', '', '', FALSE, ?, ?, ?, ?, ?, '', '', 0, ?, ?, ?, ?, ?, ?
 )`
 
-// position is the position after all other operations of the instance. Two concurrent transactions compute the same position,
-// and the unique index then rejects one of them.
+// position is the SQL expression for the position after all other operations of the instance. If two concurrent transactions
+// compute the same position, the unique index rejects the second one.
 const position = `(SELECT COALESCE(MAX(position), 0) + 1 FROM operations WHERE instance_id = ?)`
 
 // Accept adds a pending operation in the caller's transaction, after all operations of its instance. The caller must wake the
@@ -49,24 +49,23 @@ func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New
 }
 
 // InsertSucceeded adds an operation that has succeeded elsewhere, in the caller's transaction, after all operations of its
-// instance. It is used to restore the operation that created a restored object. The operation has no start, so its duration is
-// unknown.
+// instance. It restores the operation that created a restored object. The operation has no start time, so its duration is unknown.
 func (s *Store) InsertSucceeded(ctx context.Context, tx storage.Tx, operation process.New) error {
 	return s.InsertEnded(ctx, tx, operation, Ending{State: process.Succeeded, At: operation.At})
 }
 
-// Ending is the end of an operation that another program ran.
+// Ending describes the end of an operation that another program ran.
 type Ending struct {
-	// State is a terminal state. Problem is the cause of a failure.
+	// State is a terminal state. Problem is the cause of the failure, if the operation failed.
 	State   process.State
 	Problem process.Problem
 	At      time.Time
-	// Began is when the operation started, or zero if that is unknown. A suspension or resumption without a start counts as one that was
-	// revoked before it ran.
+	// Began is when the operation started, or zero if this is unknown. A suspension or resumption without a start time counts as one
+	// that was revoked before it ran.
 	Began time.Time
 }
 
-// InsertEnded is like InsertSucceeded, but for operations with any end.
+// InsertEnded is like InsertSucceeded, but the operation may have ended in any terminal state.
 func (s *Store) InsertEnded(ctx context.Context, tx storage.Tx, operation process.New, ending Ending) error {
 	if err := s.Accept(ctx, tx, operation); err != nil {
 		return err
@@ -78,7 +77,8 @@ func (s *Store) InsertEnded(ctx context.Context, tx storage.Tx, operation proces
 	return failure.While(err, "inserting the ended operation %s", operation.ID)
 }
 
-// Next returns the statement that Accept executes. It does not include the timeline entry for the operation's Why.
+// Next returns the statement that accepts another operation of an instance. Unlike Accept, it does not add the timeline entry for
+// the operation's Why.
 func (s *Store) Next(operation process.New) storage.Statement {
 	return s.acceptance(operation, position, operation.InstanceID)
 }

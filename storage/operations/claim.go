@@ -11,9 +11,9 @@ import (
 )
 
 // claimPending claims pending operations in the order of their turns. It skips an operation while an older operation of its
-// instance is unfinished. The index operations_one_active also enforces this rule between concurrent claims. The choice is a
-// materialized CTE, because PostgreSQL may evaluate a subquery again for each row and would then claim more operations than the
-// limit.
+// instance is unfinished. The index operations_one_active also enforces this rule between concurrent claims. The operations are
+// chosen in a materialized CTE, because PostgreSQL may evaluate a subquery again for each row and would then claim more operations
+// than the limit permits.
 const claimPending = `WITH chosen AS MATERIALIZED (
 	SELECT candidate.id FROM operations AS candidate
 	WHERE candidate.kind = ? AND candidate.state = 'pending'%s
@@ -27,8 +27,8 @@ UPDATE operations SET
 	started_at = ?, updated_at = ?, state_changed_at = ?
 WHERE id IN (SELECT id FROM chosen) RETURNING ` + columns
 
-// claimDue claims operations that are due again, and operations whose lease has expired. It claims canceling operations
-// regardless of their age, so that a cancellation takes effect even if the replica excludes old operations.
+// claimDue claims operations that are due again, and operations whose lease has expired. It claims canceling operations regardless
+// of their age, so that a cancellation takes effect even if the replica ignores old operations.
 const claimDue = `WITH chosen AS MATERIALIZED (
 	SELECT id FROM operations
 	WHERE kind = ? AND state IN ('in progress', 'canceling')
@@ -40,9 +40,9 @@ UPDATE operations SET
 	lease_taken_from = lease_owner, lease_owner = ?, lease_until = ?, fence = fence + 1, woken = FALSE
 WHERE id IN (SELECT id FROM chosen) RETURNING ` + columns
 
-// dueOf reports, for each kind, whether it has a pending operation and whether it has an operation that is due again. The format
-// verb stands for the list of kinds. ORDER BY with LIMIT makes PostgreSQL read a single index entry. With EXISTS and very many
-// waiting operations, PostgreSQL would scan the table, which takes 19 ms for each kind.
+// dueOf returns, for each kind, whether there is a pending operation and whether there is an operation that is due again. Its
+// format verb stands for the list of kinds. ORDER BY with LIMIT makes PostgreSQL read a single index entry. With EXISTS,
+// PostgreSQL would scan the table if very many operations are waiting, which takes 19 ms for each kind.
 const dueOf = `WITH kinds (name) AS (VALUES %s)
 SELECT name,
 	(SELECT 1 FROM operations WHERE kind = name AND state = 'pending' ORDER BY turn LIMIT 1) IS NOT NULL AS pending,
@@ -115,8 +115,8 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 	return s.withAttempts(ctx, rows, claim.Pending)
 }
 
-// claimPending returns the statement, and its arguments up to and including the limit. It adds a condition for CreatedAfter only
-// if CreatedAfter is set, because with this condition SQLite does not use the index on the turns.
+// claimPending returns the claimPending statement and its arguments, up to and including the limit. It adds the condition for
+// CreatedAfter only if CreatedAfter is set, because SQLite would then not use the index on the turns.
 func (s *Store) claimPending(claim process.Claim) (string, []any) {
 	if claim.CreatedAfter.IsZero() {
 		return fmt.Sprintf(claimPending, "", s.db.SkipLocked()), []any{claim.Kind, claim.Limit}
@@ -139,9 +139,9 @@ type attemptRow struct {
 	LastError   string       `db:"last_error"`
 }
 
-// withAttempts adds the attempts to claimed operations. It reads the attempts after the claim has committed, because only the
-// holder of a lease changes them. It skips this read for fresh operations, which have no attempts. If reading fails, the leases
-// expire and the operations are claimed again.
+// withAttempts adds the step attempts to claimed operations. It reads them only after the claim has been committed. This is safe,
+// because only the holder of a lease changes them. For fresh operations, which have no attempts, it does not read anything. If
+// reading fails, the leases expire and the operations are claimed again.
 func (s *Store) withAttempts(ctx context.Context, rows []row, fresh bool) ([]process.Claimed, error) {
 	ids := make([]string, 0, len(rows))
 	for _, row := range rows {
@@ -187,9 +187,9 @@ func (s *Store) withAttempts(ctx context.Context, rows []row, fresh bool) ([]pro
 	return claimed, nil
 }
 
-// renewLeases locks rows in the order of their IDs, like every statement on several rows, to avoid deadlocks. It does not
-// compare fences. Renew compares them, because the replica may have lost one of its own operations and claimed it again while
-// the renewal was in flight.
+// renewLeases locks rows in the order of their IDs, like every statement on several rows, to avoid deadlocks. It does not compare
+// fences. Instead, Renew compares them afterwards, because the replica may have lost an operation and claimed it again while the
+// renewal was in progress.
 const renewLeases = `UPDATE operations SET lease_until = ? WHERE id IN (
 	SELECT id FROM operations WHERE lease_owner = ? AND id IN (?) ORDER BY id%s
 ) RETURNING id, fence, state`
@@ -201,8 +201,8 @@ type renewedRow struct {
 	State process.State `db:"state"`
 }
 
-// Renew implements process.Store. The statement that extends the leases also returns the states, so a run learns of its
-// cancellation without a separate query.
+// Renew implements process.Store. The statement that extends the leases also returns the states of the operations, so that a run
+// notices its cancellation without a separate query.
 func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]process.State, error) {
 	states := make(map[string]process.State, len(renewal.Operations))
 	ids := make([]string, 0, len(renewal.Operations))
@@ -239,8 +239,8 @@ func (s *Store) Renew(ctx context.Context, renewal process.Renewal) (map[string]
 	return states, nil
 }
 
-// recordSteps writes the running steps to the rows, for users and operators. It does not write a step that ends before the next
-// renewal, which saves most of these writes.
+// recordSteps stores the current steps in the operations' rows, for users and operators. A step that ends before the next renewal
+// is never stored, which saves most of these writes.
 func recordSteps(ctx context.Context, tx storage.Tx, leased []process.LeasedOperation, states map[string]process.State) error {
 	for _, operation := range leased {
 		if _, ours := states[operation.OperationID]; !ours || !operation.Changed {
@@ -268,8 +268,9 @@ func (s *Store) UnfinishedKinds(ctx context.Context) ([]string, error) {
 	return kinds, nil
 }
 
-// expirePending chooses rows in the order of the index of pending operations, so that PostgreSQL uses this index. It skips rows
-// that another replica is claiming or expiring. The comment on claimPending explains why the CTE is materialized.
+// expirePending ends pending operations. It chooses rows in the order of the index on pending operations, so that PostgreSQL uses
+// this index. It skips rows that another replica is claiming or expiring. The comment on claimPending explains why the CTE is
+// materialized.
 const expirePending = `WITH chosen AS MATERIALIZED (
 	SELECT id FROM operations WHERE state = 'pending' AND created_at < ? ORDER BY kind, turn, created_at LIMIT ?%s
 )

@@ -3,17 +3,17 @@
 //
 // Store implements process.Store (claim.go, save.go), whose documentation defines the contract. The services use Store to accept
 // operations (accept.go), to read and list them (read.go, list.go, timeline.go), and to cancel, skip and wake them
-// (intervene.go). retention.go decides which operations are still needed after their retention period; package auditlog removes the
-// others, together with the parts of their audit records that must not stay. timeline_retention.go removes timelines earlier.
+// (intervene.go). retention.go determines which operations are still needed after their retention period. Package auditlog removes
+// the others, together with those parts of their audit records that must not stay. timeline_retention.go removes timelines earlier.
 //
 // Store guarantees:
 //
 //   - At most one operation of an instance is in progress. The unique index operations_one_active enforces this between replicas.
 //   - Every write of a run is fenced by its lease, see saveProgress. Steps fence their writes to other tables with HasLease, or make
 //     them as the Effect of the operation.
-//   - The effect of an operation and its success are one transaction.
+//   - The effect of an operation is written in the same transaction as its success.
 //   - Statements on several rows lock the rows in the order of their IDs, so that they do not deadlock.
-//   - A wake-up during a run is not lost: the column woken makes saveProgress keep the earlier next_run_at.
+//   - A wake-up during a run is not lost: if the column woken is set, saveProgress keeps the time of the wake-up in next_run_at.
 //
 // A new column needs a migration, a field of row and of process.Record, and, if a run changes it, a line in saveProgress. A new
 // statement in the engine's poll must read only a few rows of a table with a hundred thousand unfinished operations. In package

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// erasedDescription is the description of erased operations.
+// erasedDescription is the description that replaces the original one in erased operations.
 const erasedDescription = "Erased"
 
 // erasable selects the ended operations of an account that have not been erased.
@@ -31,7 +31,7 @@ type ErasableCounts struct {
 	TimelineEntries int `db:"timeline_entries"`
 }
 
-// CountErasable returns the numbers of rows that an erasure of the account would change or remove.
+// CountErasable returns how many rows an erasure of the account would change or remove.
 func (s *Store) CountErasable(ctx context.Context, account string) (ErasableCounts, error) {
 	counts, err := storage.Get[ErasableCounts](ctx, s.db.Reader(), `WITH erasable AS MATERIALIZED (SELECT id `+erasable+`)
 		SELECT (SELECT COUNT(*) FROM erasable) AS operations,
@@ -62,13 +62,13 @@ func (s *Store) EraseTimelines(ctx context.Context, tx storage.Tx, ids []string)
 	return total, nil
 }
 
-// Erase removes the order, the requester, the problem and all other texts of the operations, in the caller's transaction. The
-// rows stay, because the audit log must show that the operations existed. erasureID is the ID of the audit log entry of the
-// erasure, which the transaction must already have inserted. The database rejects unfinished operations, and operations of
-// another account.
+// Erase removes the order, the requester, the problem and all other texts of the operations, in the caller's transaction. The rows
+// stay, because the audit log must show that the operations existed. erasureID is the ID of the audit log entry of the erasure,
+// which the transaction must already have inserted. The database rejects the erasure of unfinished operations, and of operations
+// that belong to another account.
 func (s *Store) Erase(ctx context.Context, tx storage.Tx, ids []string, erasureID string, now time.Time) error {
 	for _, id := range ids {
-		// The empty payload is sealed, so that replicas of earlier versions can open it, too.
+		// Store a sealed empty payload, so that replicas of earlier versions can also decrypt it.
 		if _, err := storage.Exec(ctx, tx, `UPDATE operations SET
 				payload = ?, description = ?, problem_message = '', problem_detail = '', problem_reason = '', problem_component = '',
 				progress = '', skip_reason = '', waiting_for = '', trace = '', ordered_by = '', audit = CASE WHEN audit = '' THEN '' ELSE '{}' END,

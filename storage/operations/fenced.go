@@ -7,14 +7,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// HasLease is the condition for writes of a step to other tables: the step's operation must still have the lease under which the
-// step started. The parameters are the operation's ID, the fence, and the owner of the lease.
+// HasLease is the SQL condition for a step's writes to other tables. It is true if the step's operation still has the lease under
+// which the step started. The parameters are the operation's ID, the fence, and the owner of the lease.
 const HasLease = `EXISTS (SELECT 1 FROM operations WHERE operations.id = ? AND operations.fence = ? AND operations.lease_owner = ?)`
 
-// Fenced executes statements of a step for other tables if its operation still has the lease under which the step started. Otherwise it
-// returns process.ErrLeaseLost, and the step must not make the call for which the statements store an intent. A lock on the operation
-// keeps another replica from taking the lease in between. Each statement must write only if the table `first` of storage.DB.ExecCTE has
-// a row.
+// Fenced executes statements of a step for other tables if its operation still has the lease under which the step started.
+// Otherwise it returns process.ErrLeaseLost, and the step must not make the call for which the statements store an intent. The
+// operation is locked meanwhile, so that no other replica can take the lease. Each statement must be written so that it changes
+// rows only if the table `first` has a row, see storage.DB.ExecCTE.
 func Fenced(ctx context.Context, db *storage.DB, by process.Record, statements ...storage.Statement) error {
 	_, held, err := db.ExecCTE(ctx, storage.Statement{
 		Text: `SELECT id FROM operations WHERE id = ? AND fence = ? AND lease_owner = ?` + db.ForUpdate(),

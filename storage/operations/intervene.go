@@ -9,9 +9,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Cancel cancels every unfinished operation of the instance, in the caller's transaction. Pending operations end immediately.
-// An operation in progress becomes canceling, is due immediately, and ends at its next safe point. Cancel returns the IDs of
-// all operations that it cancels. why is the message of the timeline entry. The caller must wake the engine after the commit.
+// Cancel cancels every unfinished operation of the instance, in the caller's transaction. Pending operations end immediately. An
+// operation in progress becomes canceling, is due immediately, and ends at its next safe point. Cancel returns the IDs of all
+// operations that it has canceled. why is the message of their timeline entries. The caller must wake the engine after the commit.
 //
 // Operations of the kinds in except are not canceled. They become due immediately, so that their steps notice that the instance
 // is being deleted.
@@ -36,8 +36,8 @@ func (s *Store) CancelOne(ctx context.Context, tx storage.Tx, id, why string, no
 	return len(canceled) == 1, err
 }
 
-// cancel implements Cancel for the operations that match the condition with its arguments. The condition must be a constant in
-// this file, because it becomes part of the statement.
+// cancel implements Cancel and CancelOne for the operations that match the condition. args are the arguments of the condition. The
+// condition must be a constant in this file, because it becomes part of the statement.
 func (s *Store) cancel(ctx context.Context, tx storage.Tx, condition string, args []any, why string, now time.Time) ([]string, error) {
 	at := storage.At(now)
 
@@ -74,7 +74,8 @@ func (s *Store) cancel(ctx context.Context, tx storage.Tx, condition string, arg
 	return append(canceled, canceling...), nil
 }
 
-// RecordRetry records in the timeline of an ended operation that a new operation retries it, in the caller's transaction.
+// RecordRetry adds an entry to the timeline of an ended operation, in the caller's transaction. The entry says that a new
+// operation retries the ended one.
 func (s *Store) RecordRetry(ctx context.Context, tx storage.Tx, id, why string, now time.Time) error {
 	// This update changes nothing. It only locks the row, so that no other transaction appends to the timeline until this one
 	// ends.
@@ -85,8 +86,8 @@ func (s *Store) RecordRetry(ctx context.Context, tx storage.Tx, id, why string, 
 	return appendTimeline(ctx, tx, id, process.Entry{Began: now, End: now, Outcome: process.Retried, Message: why})
 }
 
-// Skip requests to skip the current step of an operation in progress, or any step of a pending operation, and makes the
-// operation due now. The result of a running attempt does not undo the request. If the operation is at another step, is being
+// Skip requests to skip the current step of an operation in progress, or any step of a pending operation, and makes the operation
+// due now. If an attempt is running, its result does not undo the request. If the operation is at a different step, is being
 // canceled or has ended, Skip changes nothing and reports false. The caller must check process.Engine.MaySkip first.
 func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process.Skip, now time.Time) (bool, error) {
 	changed, err := storage.Exec(ctx, tx, `UPDATE operations
@@ -101,8 +102,8 @@ func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process
 	})
 }
 
-// Wake makes all operations due now whose process.Record.WaitingFor is one of the events, and returns their number. An operation
-// with a running step becomes due again when its run returns the lease.
+// Wake makes all operations due now whose process.Record.WaitingFor is one of the given events, and returns their number. If a
+// step of an operation is just running, the operation becomes due again when its run releases the lease.
 func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64, error) {
 	if len(events) == 0 {
 		return 0, nil
@@ -118,8 +119,9 @@ func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64
 	return woken, nil
 }
 
-// Resume makes all operations due now that are waiting for a retry after a problem with the component, and returns their number.
-// Services call it when the component responds again, so that the operations do not wait for their next scheduled attempt.
+// Resume makes all operations due now that are waiting for a retry after a problem with the given component, and returns their
+// number. Services call it when the component responds again, so that these operations do not have to wait for their next
+// scheduled attempt.
 func (s *Store) Resume(ctx context.Context, component string, now time.Time) (int64, error) {
 	resumed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE operations SET next_run_at = ?, woken = TRUE WHERE id IN (
 		SELECT id FROM operations WHERE problem_component = ? AND next_run_at > ? AND state IN ('in progress', 'canceling')

@@ -5,11 +5,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// stepSince is when the first attempt of the current step started. An attempt is stored only after the step has waited or failed.
+// stepSince is the SQL expression for the time at which the first attempt of the current step started. An attempt is stored only
+// after the step has waited or failed.
 const stepSince = `COALESCE((SELECT first_at FROM step_attempts
 	WHERE operation_id = operations.id AND step_attempts.step = operations.step), operations.step_began_at)`
 
-// JoinedColumns are the columns of Joined, for queries that join operations to the rows of another table.
+// JoinedColumns lists the columns of Joined, for queries that join the rows of another table with operations.
 const JoinedColumns = `operations.id AS operation_id, operations.kind AS operation_kind, operations.state AS operation_state,
 	operations.description AS operation_description, operations.problem_message AS operation_problem_message,
 	operations.problem_detail AS operation_problem_detail, operations.problem_reason AS operation_problem_reason,

@@ -14,13 +14,13 @@ import (
 // Filter selects operations. Empty fields do not restrict the selection.
 type Filter struct {
 	InstanceID string
-	// Instances is a query that returns instance IDs, such as runtimes.Filter.IDs. It selects the operations of these instances.
-	// The zero statement selects the operations of all instances.
+	// Instances is a query that returns instance IDs, such as the one that runtimes.Filter.IDs returns. Only operations of these
+	// instances are selected. The zero statement selects the operations of all instances.
 	Instances storage.Statement
 	Kinds     []string
 	States    []process.State
-	// StuckAt selects the operations in progress that need attention at this time: an error delays them, they have been due for
-	// process.Overdue, or they have run for process.TooLong.
+	// StuckAt, if set, selects the operations in progress that need attention at this time: those that have a problem, that have been
+	// due for process.Overdue, or that have run for process.TooLong.
 	StuckAt time.Time
 	// Since (inclusive) and Until (exclusive) limit the time at which the operations were accepted.
 	Since, Until time.Time
@@ -29,7 +29,7 @@ type Filter struct {
 	// page.
 	Before   time.Time
 	BeforeID string
-	// Offset skips operations, for numbered pages. Large offsets are slow.
+	// Offset is the number of operations to skip, for numbered pages. Large offsets are slow.
 	Offset int
 	// Limit is the maximum number of operations.
 	Limit int
@@ -80,9 +80,9 @@ func (f Filter) where(paged bool) (string, []any) {
 	return conditions.Where()
 }
 
-// InStates returns the condition that selects operations by their states. The states are literals instead of parameters, and
-// grouped as in the partial indexes, because databases use a partial index only if the condition of the query implies the
-// condition of the index.
+// InStates returns the SQL condition that selects operations by their states. The states are literals instead of parameters, and
+// grouped in the same way as in the partial indexes: databases use a partial index only if the query's condition implies that of
+// the index.
 func InStates(states ...process.State) string {
 	groups := [][]process.State{
 		{process.Pending}, {process.InProgress, process.Canceling}, {process.Failed, process.Canceled}, {process.Succeeded},

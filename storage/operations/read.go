@@ -24,8 +24,8 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (process.Reco
 	return row.record(), nil
 }
 
-// Polled returns the fields of an operation that platforms poll, or storage.ErrNotFound. All other fields are zero. Platforms poll
-// often, so the query reads only a few columns of a single row by its key.
+// Polled returns those fields of an operation that platforms poll. All other fields are zero. If the operation does not exist, it
+// returns storage.ErrNotFound. Platforms poll often, so the query reads only a few columns of a single row, by its key.
 func (s *Store) Polled(ctx context.Context, tx storage.Tx, id string) (process.Record, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT id, instance_id, kind, state, description, problem_message, progress, stage, step,
 		created_at, started_at FROM operations WHERE id = ?`, id)
@@ -70,7 +70,7 @@ func (s *Store) Latest(ctx context.Context, tx storage.Tx, instanceID string, ki
 	return row.record(), nil
 }
 
-// Change is an entry of the change feed: an operation, and the time when its state, problem or progress last changed.
+// Change is an entry of the change feed: an operation, and the time at which its state, problem or progress last changed.
 type Change struct {
 	ID         string       `db:"id"`
 	Kind       string       `db:"kind"`
@@ -79,8 +79,8 @@ type Change struct {
 	At         storage.Time `db:"state_changed_at"`
 }
 
-// ChangedSince returns at most limit operations that changed at or after the given time, oldest change first. After this query,
-// another transaction may commit a change with an earlier time, so callers must read overlapping ranges.
+// ChangedSince returns at most limit operations that changed at or after the given time, oldest change first. A transaction that
+// commits later may still add a change with an earlier time, so callers must read overlapping ranges.
 func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([]Change, error) {
 	changes, err := storage.Select[Change](ctx, s.db.Reader(), `SELECT id, kind, instance_id, state, state_changed_at FROM operations
 		WHERE state_changed_at >= ? ORDER BY state_changed_at, id LIMIT ?`, storage.At(since), limit)
@@ -91,8 +91,8 @@ func (s *Store) ChangedSince(ctx context.Context, since time.Time, limit int) ([
 	return changes, nil
 }
 
-// QueueDepth is the number of operations of a kind that are in a given unfinished state. Oldest is when the oldest of them was
-// accepted. Leased is the number of operations that have a lease. Expired is the number of leases that have expired.
+// QueueDepth is the number of operations of a kind in an unfinished state. Oldest is when the oldest of these operations was
+// accepted. Leased is the number of operations that have a lease. Expired is the number of expired leases.
 type QueueDepth struct {
 	Kind   string        `db:"kind"`
 	State  process.State `db:"state"`
@@ -103,8 +103,8 @@ type QueueDepth struct {
 	Expired int `db:"expired"`
 }
 
-// queueDepths reads two partial indexes: the index of pending operations and the index of active operations. Pending operations have no
-// leases.
+// queueDepths counts the operations in two partial indexes: the one on pending operations and the one on active operations.
+// Pending operations have no leases.
 const queueDepths = `SELECT kind, state, COUNT(*) AS count, MIN(created_at) AS oldest, 0 AS leased, 0 AS expired FROM operations
 	WHERE state = 'pending' GROUP BY kind, state
 UNION ALL

@@ -8,16 +8,17 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Subject is the state of the object to which operations belong, such as an instance, a runtime or a binding. The key of the object is the
-// InstanceID of its operations.
+// Subject is the state of the object to which operations belong, such as an instance, a runtime or a binding. The operations of an
+// object have the object's key as their InstanceID.
 type Subject int
 
 const (
-	// Needed objects keep all operations. It is the zero value, so it also applies to unknown objects.
+	// Needed means that all operations of the object must be kept. It is the zero value, and therefore also applies to unknown
+	// objects.
 	Needed Subject = iota
-	// Present objects keep the operations that Removal.Lasting and Removal.Latest describe, and their newest operation.
+	// Present means that the object exists. It keeps its newest operation and those that Removal.Lasting and Removal.Latest describe.
 	Present
-	// Gone objects keep no operations after the retention period.
+	// Gone means that the object no longer exists. No operations are kept after their retention period.
 	Gone
 )
 
@@ -27,15 +28,15 @@ type Removal struct {
 	Subjects func(ctx context.Context, tx storage.Tx, keys []string) (map[string]Subject, error)
 	// Named returns those of the given operation IDs that must stay because a row that is still needed refers to them.
 	Named func(ctx context.Context, tx storage.Tx, ids []string) ([]string, error)
-	// Removed, if not nil, is called in the transaction that deletes the operations ids. emptied lists the keys that have no
-	// operations left.
+	// Removed is called in the transaction that deletes the operations with the given IDs, unless it is nil. emptied lists the keys
+	// that have no operations left.
 	Removed func(ctx context.Context, tx storage.Tx, ids, emptied []string) error
 
-	// Lasting are the kinds that create, suspend and resume the object. A present object keeps these operations, because its state follows
-	// from them. Ending are the kinds that remove the object. Operations older than a successful operation of these kinds belong to an
+	// Lasting lists the kinds that create, suspend and resume the object. A present object keeps these operations, because its state
+	// follows from them. Ending lists the kinds that remove the object. Operations that precede a successful removal belong to an
 	// earlier object with the same key.
 	Lasting, Ending []string
-	// Latest are lists of kinds. For each list, a present object keeps the newest operation of these kinds.
+	// Latest contains lists of kinds. For each list, a present object keeps the newest operation whose kind is in the list.
 	Latest [][]string
 }
 
@@ -45,16 +46,17 @@ type Aged struct {
 	Key   string        `db:"instance_id"`
 	Kind  string        `db:"kind"`
 	State process.State `db:"state"`
-	// Due is true if the operation and its retention period have ended. It is false for operations that must stay for another
+	// Due is true if the operation has ended and its retention period is over. It is false if the operation must stay for another
 	// reason.
 	Due bool `db:"due"`
 }
 
-// Removable returns the operations of an object that may be removed. history contains all operations of the object, oldest first. No
-// operation may be removed while one of them is unfinished.
+// Removable returns the operations of an object that may be removed. history contains all operations of the object, oldest first.
+// While any of them is unfinished, none may be removed.
 //
-// Operations are removed from the oldest to the newest. The first one that must stay also keeps all newer ones, unless it stays only
-// because of Lasting or Latest. Therefore, readers who go back from the newest operation find gaps only before such operations.
+// Operations are removed from the oldest to the newest. From the first operation that must stay, all newer ones stay as well,
+// unless it stays only because of Lasting or Latest. Therefore, somebody who reads the history backwards from the newest operation
+// finds gaps only before such operations.
 func (r Removal) Removable(subject Subject, history []Aged) []Aged {
 	running := func(operation Aged) bool { return !operation.State.Terminal() }
 	if subject == Needed || slices.ContainsFunc(history, running) {
@@ -80,7 +82,8 @@ func (r Removal) Removable(subject Subject, history []Aged) []Aged {
 	return removable
 }
 
-// life returns the index of the first operation after the last successful operation of the kinds Ending.
+// life returns the index of the first operation of the present object, which follows the last successful operation of a kind in
+// Ending.
 func (r Removal) life(history []Aged) int {
 	for i, operation := range slices.Backward(history) {
 		if operation.State == process.Succeeded && slices.Contains(r.Ending, operation.Kind) {
@@ -91,7 +94,7 @@ func (r Removal) life(history []Aged) int {
 	return 0
 }
 
-// latest returns, for each list of kinds in Latest, the index of the newest operation.
+// latest returns, for each list in Latest, the index of the newest operation whose kind is in the list.
 func (r Removal) latest(history []Aged) []int {
 	var latest []int
 

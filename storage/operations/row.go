@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// status lists all columns except the sealed payload. Only claims and Payload read the payload.
+	// status lists all columns except the sealed payload, which only claims and the method Payload read.
 	status = `id, kind, instance_id, position, tenant, predecessor_id, state, description, problem_message, problem_detail, problem_reason,
 		problem_component, progress, finished_stages, skipped_steps, skip_step, skip_reason, stage, step, step_began_at,
 		waiting_for, created_at, updated_at, started_at, finished_at, next_run_at,
@@ -20,7 +20,7 @@ const (
 	columns = status + `, payload`
 )
 
-// forecast lists the columns of status and step_since, which forecasts of an operation's end need.
+// forecast lists the columns that the forecast of an operation's end needs: those of status, and step_since.
 const forecast = status + `, ` + stepSince + ` AS step_since`
 
 // row is a row of operations. The columns turn, woken and state_changed_at have no field, because they are used only in SQL
@@ -112,7 +112,7 @@ func records(rows []row) []process.Record {
 	return records
 }
 
-// ErrSealed reports that no configured key can decrypt the data of an operation. To repair this, add the missing key to
+// ErrSealed reports that no configured key can decrypt the data of an operation. Operators must add the missing key to
 // APP_DATABASE_SECRET_KEYS.
 var ErrSealed = errors.New("the data is sealed with an unknown key")
 

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// saveProgress changes a row only under the lease of the run, and returns the resulting state.
+// saveProgress updates an operation if the run still has the lease, and returns the resulting state.
 //
 // A canceling operation stays canceling until it ends, and then becomes canceled. An operation that was woken during its run is
 // next due at the time of the wake-up. The change feed is ordered by state_changed_at, which changes when the state, the
@@ -39,30 +39,30 @@ WHERE id = :id AND fence = :fence AND lease_owner = :held_by RETURNING state`
 type savedRow struct {
 	row
 
-	// HeldBy is the owner that the lease must have.
+	// HeldBy is the owner of the run's lease. The row is changed only if this owner still has the lease.
 	HeldBy string `db:"held_by"`
 	// KeepPayload and SkippedStep are copied from process.Progress.
 	KeepPayload bool   `db:"keep_payload"`
 	SkippedStep string `db:"skipped_step"`
-	// Release gives up the lease. Without it, lease_until keeps its value, because only lease renewals change it.
+	// Release releases the lease. Otherwise, lease_until keeps its value, because only lease renewals change it.
 	Release bool `db:"release"`
 	// Lately is the time of the save minus progressInterval. A save that changes only the progress makes no entry in the change
 	// feed if the previous entry is later than Lately.
 	Lately storage.Time `db:"lately"`
 }
 
-// The time between two entries in the change feed that report only progress is at least the operation's age divided by
-// progressShare, but not less than minProgress and not more than maxProgress. A cluster reports a new percentage every few
-// seconds, and each entry makes clients poll. With this limit, about 30 polls show a cluster's progress, whether its creation
-// takes ten seconds or half an hour.
+// These constants limit how often the change feed reports that only the progress of an operation has changed. The minimum time
+// between two such entries is the operation's age divided by progressShare, but at least minProgress and at most maxProgress. A
+// cluster reports a new percentage every few seconds, and each entry makes clients poll. With this limit, about 30 polls show a
+// cluster's progress, whether its creation takes ten seconds or half an hour.
 const (
 	progressShare = 20
 	minProgress   = time.Second
 	maxProgress   = time.Minute
 )
 
-// progressInterval returns the shortest time between two entries in the feed that report only progress, for an operation of the
-// given age.
+// progressInterval returns the minimum time between two entries in the change feed that report only progress, for an operation of
+// the given age.
 func progressInterval(age time.Duration) time.Duration {
 	return min(max(age/progressShare, minProgress), maxProgress)
 }
@@ -71,11 +71,12 @@ func progressInterval(age time.Duration) time.Duration {
 // the same time, because both compute the same sequence number.
 const saveAttempts = 3
 
-// Effect is the process.Effect of this store: it writes rows in the transaction in which the operation succeeds. It runs again if
-// that transaction fails. To avoid deadlocks, it must lock instances before bindings, as requests do. Operations are locked last.
+// Effect is the type that a process.Effect must have for this store. It writes rows in the transaction in which the operation
+// succeeds. If that transaction fails, the effect is called again. To avoid deadlocks, it must lock instances before bindings, as
+// requests do. Operations are locked last.
 type Effect func(ctx context.Context, tx storage.Tx) error
 
-// errNotSucceeded makes the transaction roll back the effect of an operation that was canceled.
+// errNotSucceeded rolls the transaction with the effect back if the operation was canceled.
 var errNotSucceeded = errors.New("the operation was canceled")
 
 // Save implements process.Store. On PostgreSQL it writes the row, the attempts and the timeline in one statement.
@@ -110,16 +111,16 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	return process.State(state), nil
 }
 
-// collided reports whether the timeline already had an entry with the same sequence number. Duplicates that the effect caused are
-// ignored.
+// collided reports whether the error means that the timeline already had an entry with the same sequence number. It returns false
+// for a duplicate key that the effect caused.
 func collided(err error) bool {
 	_, effect := errors.AsType[*process.EffectError](err)
 
 	return !effect && storage.IsDuplicate(err)
 }
 
-// write executes the effect, if any, and then the statements, in one transaction. It returns the resulting state, and false if
-// the lease is lost. If the operation was canceled, it is written without the effect.
+// write executes the effect, if any, and then the statements, in one transaction. It returns the resulting state, and false if the
+// lease was lost. If the operation was canceled, write executes the statements without the effect.
 func (s *Store) write(ctx context.Context, effect process.Effect, row storage.Statement, others []storage.Statement,
 ) (state string, leaseHeld bool, err error) {
 	if effect == nil {
@@ -149,7 +150,7 @@ func (s *Store) write(ctx context.Context, effect process.Effect, row storage.St
 	}
 }
 
-// makeEffect calls the effect. It fails if the effect is not an Effect.
+// makeEffect calls the effect. It fails if the effect does not have the type Effect.
 func makeEffect(ctx context.Context, tx storage.Tx, effect process.Effect) error {
 	made, is := effect.(Effect)
 	if !is {
@@ -198,8 +199,8 @@ func (s *Store) saved(progress process.Progress) savedRow {
 	return saved
 }
 
-// attempts returns the statements that update the rows in step_attempts. They belong to a CTE with saveProgress, and change
-// nothing if the lease was lost, because saveProgress then returns no row.
+// attempts returns the statements that update step_attempts. They run in one CTE with saveProgress. If the lease was lost,
+// saveProgress returns no row, and the statements change nothing.
 func attempts(progress process.Progress) []storage.Statement {
 	statements := make([]storage.Statement, 0, len(progress.Cleared)+len(progress.Failed))
 

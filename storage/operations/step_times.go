@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// StepTime is the time span of a step: from the start of its first attempt to the end of its last one.
+// StepTime is the period from the start of a step's first attempt to the end of its last one.
 type StepTime struct {
 	OperationID string       `db:"operation_id"`
 	Step        string       `db:"step"`
@@ -16,11 +16,11 @@ type StepTime struct {
 	EndedAt     storage.Time `db:"ended_at"`
 }
 
-// Took returns the duration of the time span.
+// Took returns the length of the period.
 func (s StepTime) Took() time.Duration { return s.EndedAt.Sub(s.BeganAt.Time) }
 
-// StepTimes returns the time spans of all steps in the timelines of the given operations, in no particular order. The database limits
-// the number of IDs.
+// StepTimes returns the periods of all steps in the timelines of the given operations, in no particular order. Pass at most the
+// IDs of one page, because databases limit the number of parameters.
 func (s *Store) StepTimes(ctx context.Context, ids []string) ([]StepTime, error) {
 	if len(ids) == 0 {
 		return nil, nil

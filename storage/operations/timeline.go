@@ -31,23 +31,24 @@ func (r timelineRow) entry() process.Entry {
 	}
 }
 
-// insertEntry appends an entry. It is part of a CTE whose first statement returns the operation's state (see storage.DB.ExecCTE).
-// Its format verbs stand for the increment of the last sequence number, the outcome, and an additional condition.
+// insertEntry appends an entry to the timeline. It must run in a CTE whose first statement returns the operation's state (see
+// storage.DB.ExecCTE). Its format verbs stand for the number to add to the last sequence number, the outcome, and an additional
+// condition.
 const insertEntry = `INSERT INTO timeline
 	(operation_id, seq, stage, step, attempt, began_at, ended_at, outcome, message, next_run_at)
 	SELECT ?, (SELECT COALESCE(MAX(seq), 0) FROM timeline WHERE operation_id = ?) + %d, ?, ?, ?, ?, ?, %s, ?, ? FROM first WHERE TRUE%s`
 
-// finalOutcome is the outcome of an operation's last entry. An operation that was canceling ends as canceled, regardless of what
-// the run has reported.
+// finalOutcome is the SQL expression for the outcome of an operation's last entry. A canceling operation ends as canceled,
+// whatever its run has reported.
 const finalOutcome = `CASE WHEN value = 'canceled' THEN '` + string(process.OperationCanceled) + `' ELSE ? END`
 
 // insertEntries returns the statements that append the entries to the timeline. If the first entry repeats the last stored entry,
-// the statements merge them.
+// the statements merge the two.
 //
 // The statements belong to a CTE (see storage.DB.ExecCTE). The first statement of the CTE must write the operation's row, so that
 // no other transaction appends entries at the same time. The sequence number of an entry is the highest stored number plus the
-// entry's position. PostgreSQL runs the CTE as one statement, so all entries see the same highest number. SQLite runs the
-// statements one by one, so the highest number grows in between, and the numbers have gaps.
+// entry's position. PostgreSQL runs the CTE as one statement, so the highest number is the same for all entries. SQLite runs the
+// statements one by one, so the highest number grows in between, and the sequence numbers have gaps.
 func insertEntries(operationID string, entries []process.Entry) []storage.Statement {
 	var statements []storage.Statement
 
@@ -90,7 +91,7 @@ func appendTimeline(ctx context.Context, tx storage.Tx, operationID string, entr
 	return nil
 }
 
-// readTimeline selects a timeline. Most operations are accepted without storing an entry. In this case, readTimeline derives the
+// readTimeline selects a timeline. For most operations, no entry is stored when they are accepted. readTimeline then derives the
 // first entry from the operation's row.
 const readTimeline = `SELECT 0 AS seq, '' AS stage, '' AS step, 0 AS first_attempt, 0 AS attempt, created_at AS began_at,
 		created_at AS ended_at, 'accepted' AS outcome, kind AS message, CAST(NULL AS TIMESTAMPTZ) AS next_run_at

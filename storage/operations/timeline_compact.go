@@ -10,25 +10,25 @@ import (
 const lastEntry = `operation_id = ? AND seq = (SELECT MAX(seq) FROM timeline WHERE operation_id = ?)
 	AND stage = ? AND step = ? AND outcome = ? AND message = ?`
 
-// extendLast adds an attempt to the last entry of the timeline, if this entry has the same step, outcome and message and ends
-// with the preceding attempt.
+// extendLast makes the last entry of the timeline include another attempt. It does so only if this entry has the same step,
+// outcome and message and ends with the preceding attempt.
 const extendLast = `UPDATE timeline SET
 	first_attempt = CASE WHEN first_attempt = 0 THEN attempt ELSE first_attempt END,
 	attempt = ?, ended_at = ?, next_run_at = ?
 WHERE EXISTS (SELECT 1 FROM first) AND ` + lastEntry + ` AND attempt = ?`
 
-// unlessExtended suppresses the insertion of an entry that extendLast has merged into the last entry. Its condition matches the
-// last entry both before and after extendLast: SQLite has already executed the update, but PostgreSQL evaluates both statements
-// on the rows before the update.
+// unlessExtended prevents the insertion of an entry that extendLast has merged into the last one. Its condition matches the last
+// entry both before and after extendLast: SQLite has already executed extendLast at that time, but PostgreSQL evaluates both
+// statements on the rows as they were before.
 const unlessExtended = ` AND NOT EXISTS (SELECT 1 FROM timeline WHERE ` + lastEntry + ` AND attempt IN (?, ?))`
 
-// repeatable reports whether the entry may be merged with the entry of the preceding attempt. Merging makes a step that polls for
-// a day leave one entry instead of thousands.
+// repeatable reports whether the entry may be merged with the entry of the preceding attempt. As a result, a step that polls for a
+// day leaves one entry instead of thousands.
 func repeatable(entry process.Entry) bool {
 	return entry.Attempt > 1 && (entry.Outcome == process.Waiting || entry.Outcome == process.Retrying)
 }
 
-// extension returns extendLast with the entry's arguments.
+// extension returns the statement extendLast with the arguments for the entry.
 func extension(operationID string, entry process.Entry) storage.Statement {
 	return storage.Statement{
 		Text: extendLast,

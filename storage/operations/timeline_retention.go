@@ -29,9 +29,9 @@ func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus
 	}
 }
 
-// RemoveTimelines removes the timelines and step attempts of at most limit operations that ended before endedBefore, oldest
-// first, and returns the number of these operations. The operations stay, and now is recorded as the time of the removal.
-// Concurrent replicas skip each other's rows.
+// RemoveTimelines removes the timelines and step attempts of at most limit operations that ended before endedBefore, oldest first,
+// and returns the number of these operations. The operations themselves stay, and now is recorded in them as the time of the
+// removal. Concurrent replicas skip each other's rows.
 func (s *Store) RemoveTimelines(ctx context.Context, endedBefore, now time.Time, limit int) (int, error) {
 	var removed []string
 

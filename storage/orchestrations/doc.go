@@ -1,4 +1,4 @@
-// Package orchestrations stores orchestrations and their targets, the instances that they upgrade.
+// Package orchestrations stores orchestrations and their targets. A target is an instance that an orchestration upgrades.
 //
 // Store guarantees:
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// StateRetrying is the state that lists show for a pending target whose previous upgrade has failed.
+// StateRetrying is the state that lists show for a pending target whose earlier upgrade has failed.
 const StateRetrying = "retrying"
 
 // textRemoved is the description that lists show for a target whose upgrade was removed after its retention period.
@@ -22,16 +22,17 @@ const shownState = `CASE WHEN targets.state = 'in progress' AND operations.state
 // ownState is the SQL expression for the current state of a target that is not in progress.
 const ownState = `CASE WHEN targets.state = 'pending' AND targets.former_ids <> '' THEN '` + StateRetrying + `' ELSE targets.state END`
 
-// Filter selects targets. Empty fields do not restrict the selection, except States.
+// Filter selects targets. Empty fields do not restrict the selection, but see States.
 type Filter struct {
-	// OperationID selects the target with this upgrade.
+	// OperationID selects the target whose upgrade is this operation.
 	OperationID string
-	// States selects targets by their current states. If it is empty, all targets except those that were left out are selected.
+	// States selects targets by their current states. If it is empty, all targets are selected except those that were left out.
 	States        []string
 	Limit, Offset int
 }
 
-// Listed is a target with its instance and its upgrade. Fields of an instance or an upgrade that does not exist are empty.
+// Listed is a target with its instance and its upgrade. If the instance or the upgrade does not exist, the corresponding fields
+// are empty.
 type Listed struct {
 	environment.Target
 
@@ -113,8 +114,8 @@ func (s *Store) ListTargets(ctx context.Context, id string, filter Filter) ([]Li
 	return listed, total, failure.While(err, "counting the targets of orchestration %s", id)
 }
 
-// Stats returns the number of targets in each current state, including those that were left out. It reads the operations only of targets
-// in progress, of which there are few.
+// Stats returns the number of targets in each current state, including those that were left out. It reads operations only for the
+// targets in progress, of which there are few.
 func (s *Store) Stats(ctx context.Context, tx storage.Tx, id string) (map[string]int, error) {
 	rows, err := storage.Select[struct {
 		State string `db:"shown_state"`

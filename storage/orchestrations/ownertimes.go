@@ -33,8 +33,8 @@ func (s *Store) WaitingFor(ctx context.Context, tx storage.Tx, instanceID string
 	return waiting, nil
 }
 
-// ChooseTime sets the earliest start of a pending target, which takes the place of its maintenance window. by is the user who
-// chose the time.
+// ChooseTime sets the earliest start of a pending target. This time takes the place of the target's maintenance window. by is the
+// user who chose the time.
 func (s *Store) ChooseTime(ctx context.Context, tx storage.Tx, id, instanceID string, at time.Time, by string) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET chosen_at = ?, chosen_by = ?, not_before = ?, not_after = NULL
 		WHERE orchestration_id = ? AND instance_id = ? AND state = 'pending'`, storage.At(at), by, storage.At(at), id, instanceID)

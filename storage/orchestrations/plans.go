@@ -18,7 +18,7 @@ func (s *Store) Pending(ctx context.Context, tx storage.Tx, id string) ([]enviro
 	return targets(rows), failure.While(err, "reading the targets of orchestration %s", id)
 }
 
-// LeaveOut marks the pending targets with the given instances as left out. why is the reason.
+// LeaveOut marks the pending targets for the given instances as left out, with why as the reason.
 func (s *Store) LeaveOut(ctx context.Context, tx storage.Tx, id, why string, instanceIDs []string) error {
 	for batch := range slices.Chunk(instanceIDs, insertBatch) {
 		if _, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'left out', description = ?
@@ -30,7 +30,7 @@ func (s *Store) LeaveOut(ctx context.Context, tx storage.Tx, id, why string, ins
 	return nil
 }
 
-// Apply starts a plan that the transaction has locked.
+// Apply turns a plan that the transaction has locked into a running orchestration. by is the user who requested this.
 func (s *Store) Apply(ctx context.Context, tx storage.Tx, id, by, description string, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE orchestrations SET state = 'in progress', description = ?, applied_by = ?, applied_at = ?, updated_at = ?
 		WHERE id = ? AND state = 'planned'`, description, by, storage.At(now), storage.At(now), id)

@@ -15,7 +15,8 @@ import (
 // retryBatch is the maximum number of targets that one statement of Retry changes.
 const retryBatch = 100
 
-// Failed returns the failed targets with the given upgrades, or all failed targets if operationIDs is empty, sorted by instance.
+// Failed returns the failed targets whose upgrades have the given IDs, or all failed targets if operationIDs is empty, sorted by
+// instance.
 func (s *Store) Failed(ctx context.Context, tx storage.Tx, id string, operationIDs []string) ([]environment.Target, error) {
 	var conditions storage.Conditions
 
@@ -29,9 +30,10 @@ func (s *Store) Failed(ctx context.Context, tx storage.Tx, id string, operationI
 	return targets(rows), failure.While(err, "finding the failed targets of orchestration %s", id)
 }
 
-// Newer is an upgrade that followed a failed one: a later operation of the same kind for the same instance that was not canceled.
+// Newer pairs a failed upgrade with one that followed it: a later operation of the same kind for the same instance that was not
+// canceled.
 type Newer struct {
-	// FailedID is the ID of the failed upgrade of the orchestration.
+	// FailedID is the ID of the orchestration's failed upgrade.
 	FailedID string `db:"failed_id"`
 	// OperationID is the ID of the later upgrade.
 	OperationID string `db:"operation_id"`
@@ -49,7 +51,7 @@ func (s *Store) Newer(ctx context.Context, tx storage.Tx, id string) ([]Newer, e
 	return found, failure.While(err, "finding upgrades after the failed ones of orchestration %s", id)
 }
 
-// Repeated returns those of the given operation IDs whose upgrades a retry has repeated.
+// Repeated returns those of the given operation IDs that belong to upgrades after which a retry has started another upgrade.
 func (s *Store) Repeated(ctx context.Context, tx storage.Tx, id string, operationIDs []string) ([]string, error) {
 	if len(operationIDs) == 0 {
 		return nil, nil
@@ -72,8 +74,8 @@ func (s *Store) Repeated(ctx context.Context, tx storage.Tx, id string, operatio
 	return slices.DeleteFunc(slices.Clone(operationIDs), func(operationID string) bool { return !all[operationID] }), nil
 }
 
-// Retry makes failed targets pending again. next contains the IDs of their next upgrades, by instance. A target with a window waits for
-// the next occurrence, which can be the current one, unless immediate is set.
+// Retry makes failed targets pending again. next maps the IDs of their instances to the IDs of their next upgrades. A target with
+// a window waits for the window's next occurrence, which may be the current one, unless immediate is set.
 func (s *Store) Retry(ctx context.Context, tx storage.Tx, id string, next map[string]string, immediate bool, now time.Time) error {
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(next)), retryBatch) {
 		args := make([]any, 0, 2*len(batch)+3)

@@ -30,8 +30,8 @@ func (s *Store) ShootWindows(ctx context.Context, tx storage.Tx, instanceIDs []s
 	return windows, failure.While(err, "reading the maintenance windows of Shoots")
 }
 
-// SetShootWindow stores the maintenance window of an instance's Shoot, or an empty window if it has none, and the time of the next
-// refresh.
+// SetShootWindow stores the maintenance window of an instance's Shoot and the time of the next refresh. The window is empty if the
+// Shoot has none.
 func (s *Store) SetShootWindow(ctx context.Context, instanceID string, window fleet.WindowTimes, due time.Time) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `INSERT INTO shoot_windows (instance_id, window_begin, window_end, due_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (instance_id) DO UPDATE SET window_begin = excluded.window_begin, window_end = excluded.window_end, due_at = excluded.due_at`,
@@ -40,8 +40,8 @@ func (s *Store) SetShootWindow(ctx context.Context, instanceID string, window fl
 	return failure.While(err, "storing the maintenance window of instance %s", instanceID)
 }
 
-// AddShootWindows adds an empty row, due at the given time, for each instance on a page that has a runtime in a Shoot but no row. The
-// page follows the given instance ID, see storage.Missing.AddPage for the result.
+// AddShootWindows adds an empty row, due at the given time, for each instance on a page that has a runtime in a Shoot but no row.
+// The page starts after the given instance ID. The result is as described for storage.Missing.AddPage.
 func (s *Store) AddShootWindows(ctx context.Context, due time.Time, after string) (next string, err error) {
 	return storage.Missing{
 		Table: "shoot_windows", Key: "instance_id", Condition: `runtime_id <> '' AND provider <> ''`,
@@ -54,13 +54,13 @@ func (s *Store) AddShootWindows(ctx context.Context, due time.Time, after string
 	}.AddPage(ctx, s.db, after)
 }
 
-// DueWindow is a window that is due for a refresh.
+// DueWindow is a maintenance window that is due for a refresh.
 type DueWindow struct {
 	InstanceID string       `db:"instance_id"`
 	At         storage.Time `db:"due_at"`
 }
 
-// DueShootWindows returns at most limit windows that are due at the given time, sorted by due time.
+// DueShootWindows returns at most limit maintenance windows that are due for a refresh at the given time, sorted by due time.
 func (s *Store) DueShootWindows(ctx context.Context, now time.Time, limit int) ([]DueWindow, error) {
 	due, err := storage.Select[DueWindow](ctx, s.db.Reader(), `SELECT instance_id, due_at FROM shoot_windows WHERE due_at <= ? ORDER BY due_at `+
 		storage.Page(limit, 0), storage.At(now))
@@ -68,7 +68,8 @@ func (s *Store) DueShootWindows(ctx context.Context, now time.Time, limit int) (
 	return due, failure.While(err, "finding maintenance windows that are due")
 }
 
-// PostponeShootWindow sets the time at which the window is due again. It reports false if another replica has changed the row.
+// PostponeShootWindow sets the time of the window's next refresh. It reports false if another replica has changed the row in the
+// meantime.
 func (s *Store) PostponeShootWindow(ctx context.Context, due DueWindow, until time.Time) (bool, error) {
 	changed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE shoot_windows SET due_at = ? WHERE instance_id = ? AND due_at = ?`,
 		storage.At(until), due.InstanceID, due.At)

@@ -8,17 +8,17 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Start counts the unfinished targets of a wave in a region of a provider that have the same next occurrence of the same maintenance
-// window.
+// Start is a group of unfinished targets that have the same wave, provider, region, state, maintenance window and next occurrence
+// of this window. It contains their number.
 type Start struct {
 	// Wave is 0 for pending targets whose owners have chosen a time, because these targets do not delay waves.
 	Wave int
 	// Running is true if the targets are in progress, and false if they are pending.
 	Running          bool
 	Provider, Region string
-	// Window is empty for targets that can start at any time after NotBefore.
+	// Window is empty if the targets can start at any time after NotBefore.
 	Window string
-	// NotAfter is zero if the occurrence has no end.
+	// NotBefore and NotAfter are the start and the end of the occurrence. NotAfter is zero if the occurrence has no end.
 	NotBefore, NotAfter time.Time
 	Count               int
 }
@@ -48,11 +48,11 @@ func (s *Store) Starts(ctx context.Context, tx storage.Tx, id string) ([]Start, 
 		})
 	}
 
-	return starts, failure.While(err, "reading when targets of orchestration %s start", id)
+	return starts, failure.While(err, "reading the start times of the targets of orchestration %s", id)
 }
 
 // CountTargets returns the number of targets in each state, for each of the given orchestrations. The states are those that the
-// conductors last saw.
+// conductors last stored.
 func (s *Store) CountTargets(ctx context.Context, tx storage.Tx, ids []string) (map[string]map[string]int, error) {
 	counts := map[string]map[string]int{}
 	if len(ids) == 0 {

@@ -24,13 +24,13 @@ var ErrLeaseLost = errors.New("the operation has lost its lease")
 // Store reads and writes orchestrations, their targets, and the maintenance windows of Shoots. Its methods may be called from any goroutine.
 type Store struct{ db *storage.DB }
 
-// Operations is the store of the upgrades and conductors. operations.Store implements it.
+// Operations is the store that contains the upgrades and the conductors. operations.Store implements it.
 type Operations interface {
 	AtEnd(statements func(process.Record) []storage.Statement)
 }
 
-// Open migrates the tables and returns the store. Open also registers statements with operations, so that the end of an upgrade
-// makes the conductor of its orchestration due.
+// Open migrates the tables and returns the store. It also registers statements with the store of the operations, so that the end
+// of an upgrade makes the conductor of its orchestration due.
 func Open(ctx context.Context, db *storage.DB, operations Operations) (*Store, error) {
 	if err := db.Migrate(ctx, "orchestrations", migrations, "migrations"); err != nil {
 		return nil, err
@@ -41,8 +41,8 @@ func Open(ctx context.Context, db *storage.DB, operations Operations) (*Store, e
 	return &Store{db: db}, nil
 }
 
-// wakeConductor returns the statement that makes the conductor of an upgrade due. For operations of other kinds, it returns no
-// statement.
+// wakeConductor returns the statement that, at the end of an upgrade, makes the conductor of the upgrade's orchestration due. For
+// operations of other kinds, it returns nil.
 func wakeConductor(by process.Record) []storage.Statement {
 	if !slices.Contains(environment.UpgradeKinds(), by.Kind) {
 		return nil
@@ -72,7 +72,7 @@ type row struct {
 	Undoes      string       `db:"undoes"`
 }
 
-// inserted are the columns that Insert sets. columns are the columns of row.
+// inserted lists the columns that Insert sets. columns lists the columns of row.
 const (
 	inserted = `id, kind, state, description, parameters, ordered_by, created_at, updated_at, undoes`
 	columns  = inserted + `, applied_by, applied_at, wave, soak_until`
@@ -89,7 +89,7 @@ func (r row) orchestration() (environment.Orchestration, error) {
 	return orchestration, failure.While(err, "reading the parameters of orchestration %s", r.ID)
 }
 
-// Insert adds an orchestration, in the transaction that accepts its conductor, or a plan, which has no conductor.
+// Insert adds an orchestration in the transaction that accepts its conductor. It also adds a plan, which has no conductor.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
 	parameters, err := json.Marshal(orchestration.Parameters)
 	if err != nil {
@@ -122,8 +122,7 @@ func (s *Store) read(ctx context.Context, tx storage.Tx, id, lock string) (envir
 	return found.orchestration()
 }
 
-// Conduct locks the orchestration of the conductor, and checks that the conductor has not lost its lease. Otherwise it returns
-// ErrLeaseLost.
+// Conduct locks and returns the conductor's orchestration. If the conductor has lost its lease, Conduct returns ErrLeaseLost.
 func (s *Store) Conduct(ctx context.Context, tx storage.Tx, conductor process.Record) (environment.Orchestration, error) {
 	id, _ := environment.OrchestrationOf(conductor.InstanceID)
 
@@ -157,8 +156,8 @@ func (s *Store) WakeConductor(ctx context.Context, tx storage.Tx, id string, now
 	return unfinished > 0, failure.While(err, "waking the conductor of orchestration %s", id)
 }
 
-// List returns a page of orchestrations, newest first, and the number of orchestrations on all pages. If states is empty, it lists
-// all of them.
+// List returns a page of orchestrations, newest first, and the number of orchestrations on all pages. It lists only orchestrations
+// in the given states, or in any state if states is empty.
 func (s *Store) List(ctx context.Context, states []string, limit, offset int) ([]environment.Orchestration, int, error) {
 	var conditions storage.Conditions
 

@@ -35,7 +35,7 @@ type targetRow struct {
 	Shoot           string       `db:"shoot"`
 }
 
-// insertedTargets are the columns that AddTargets sets. targetColumns are the columns of targetRow.
+// insertedTargets lists the columns that AddTargets sets. targetColumns lists the columns of targetRow.
 const (
 	insertedTargets = `orchestration_id, instance_id, operation_id, former_ids, state, description, provider, region, not_before,
 	from_version, to_version, wave, maintenance_window, not_after`
@@ -106,10 +106,11 @@ func (s *Store) Running(ctx context.Context, tx storage.Tx, id string) (map[Plac
 
 // DueFilter selects targets that can start.
 type DueFilter struct {
-	// Wave is the last wave that has begun. Now is the time at which targets must be due.
+	// Wave is the latest wave that has begun; only targets of this wave and earlier ones are selected. Now is the current time; only
+	// targets that are due by then are selected.
 	Wave int
 	Now  time.Time
-	// WithoutProviders and WithoutRegions are the providers and regions in which no further upgrade can start.
+	// WithoutProviders and WithoutRegions are the providers and regions in which no further upgrade can start now.
 	WithoutProviders, WithoutRegions []string
 	Limit                            int
 }
@@ -139,8 +140,8 @@ func targets(rows []targetRow) []environment.Target {
 	return found
 }
 
-// NextDue returns when the next pending target of the given wave, or of an earlier wave, is due. It returns the zero time if no
-// target is pending.
+// NextDue returns when the next pending target in the given wave or an earlier one is due. It returns the zero time if there is no
+// such target.
 func (s *Store) NextDue(ctx context.Context, tx storage.Tx, id string, wave int) (time.Time, error) {
 	next, err := storage.Get[storage.Time](ctx, tx, `SELECT min(not_before) FROM orchestration_targets
 		WHERE orchestration_id = ? AND state = 'pending' AND wave <= ?`, id, wave)

@@ -18,7 +18,7 @@ func (s *Store) Upgraded(ctx context.Context, tx storage.Tx, id string) ([]envir
 	return targets(rows), failure.While(err, "reading the targets of orchestration %s", id)
 }
 
-// UpgradeOf returns the ID of an instance's upgrade in an orchestration, or storage.ErrNotFound.
+// UpgradeOf returns the ID of the upgrade of an instance in an orchestration. If there is none, it returns storage.ErrNotFound.
 func (s *Store) UpgradeOf(ctx context.Context, tx storage.Tx, id, instanceID string) (string, error) {
 	operationID, err := storage.Get[string](ctx, tx, `SELECT operation_id FROM orchestration_targets WHERE orchestration_id = ? AND instance_id = ?`,
 		id, instanceID)
@@ -26,7 +26,8 @@ func (s *Store) UpgradeOf(ctx context.Context, tx storage.Tx, id, instanceID str
 	return operationID, failure.While(err, "reading a target of orchestration %s", id)
 }
 
-// UnfinishedUndo returns the ID of an unfinished orchestration that undoes the given one, or an empty string. It ignores plans.
+// UnfinishedUndo returns the ID of an unfinished orchestration that undoes the given one, or an empty string if there is none. It
+// ignores plans.
 func (s *Store) UnfinishedUndo(ctx context.Context, tx storage.Tx, undoes string) (string, error) {
 	id, err := storage.Get[string](ctx, tx, `SELECT id FROM orchestrations WHERE undoes = ? AND undoes <> ''
 		AND state NOT IN ('canceled', 'succeeded', 'failed', 'planned', 'expired') ORDER BY created_at LIMIT 1`, undoes)
@@ -34,5 +35,5 @@ func (s *Store) UnfinishedUndo(ctx context.Context, tx storage.Tx, undoes string
 		err = nil
 	}
 
-	return id, failure.While(err, "finding the undo of orchestration %s", undoes)
+	return id, failure.While(err, "finding the orchestration that undoes orchestration %s", undoes)
 }

@@ -8,10 +8,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// unfinishedConductor selects the unfinished conductor of an orchestration by its key, see environment.OrchestrationKey.
+// unfinishedConductor is the SQL condition for the unfinished conductor of an orchestration. Its argument is the key of the
+// orchestration, see environment.OrchestrationKey.
 const unfinishedConductor = `instance_id = ? AND state IN ('pending', 'in progress', 'canceling')`
 
-// Unfinished returns the IDs of the orchestrations that must have a conductor. These are all that have not ended, except plans.
+// Unfinished returns the IDs of the orchestrations that must have a conductor: all that have not ended, except plans.
 func (s *Store) Unfinished(ctx context.Context) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(),
 		`SELECT id FROM orchestrations WHERE state NOT IN ('canceled', 'succeeded', 'failed', 'planned', 'expired') ORDER BY id`)
@@ -22,7 +23,7 @@ func (s *Store) Unfinished(ctx context.Context) ([]string, error) {
 // ended is the SQL condition that selects orchestrations that have ended.
 const ended = `orchestrations.state IN ('canceled', 'succeeded', 'failed', 'expired')`
 
-// NotEnded returns those of the given IDs that belong to orchestrations or plans that have not ended.
+// NotEnded returns those of the given IDs that belong to an orchestration or a plan that has not ended.
 func (s *Store) NotEnded(ctx context.Context, tx storage.Tx, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -33,8 +34,8 @@ func (s *Store) NotEnded(ctx context.Context, tx storage.Tx, ids []string) ([]st
 	return found, failure.While(err, "finding orchestrations")
 }
 
-// UnfinishedUpgrades returns those of the given operation IDs that belong to upgrades of unfinished orchestrations. The upgrades themselves
-// may have ended.
+// UnfinishedUpgrades returns those of the given operation IDs that belong to the upgrades of unfinished orchestrations. It does
+// not matter whether the upgrades themselves have ended.
 func (s *Store) UnfinishedUpgrades(ctx context.Context, tx storage.Tx, operationIDs []string) ([]string, error) {
 	found, err := storage.Select[string](ctx, tx, `SELECT targets.operation_id FROM orchestration_targets AS targets
 		JOIN orchestrations ON orchestrations.id = targets.orchestration_id

@@ -9,23 +9,24 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// WaveCounts contains the numbers of targets that determine whether an orchestration continues. "Begun waves" are the given wave and all
-// earlier ones.
+// WaveCounts contains the numbers of targets that determine whether an orchestration continues. In the descriptions of the fields,
+// "begun waves" means the wave that was passed to Wave and all earlier ones.
 type WaveCounts struct {
-	// Unfinished is the number of targets of begun waves that are in progress or pending, except pending targets whose owners chose a
-	// time. Upgraded is the number of targets of the given wave whose upgrades have ended.
+	// Unfinished is the number of targets in begun waves that are in progress or pending, except pending targets whose owners chose a
+	// time. Upgraded is the number of targets in the given wave whose upgrades have ended.
 	Unfinished int `db:"unfinished"`
 	Upgraded   int `db:"upgraded"`
-	// Failed is the number of targets of begun waves that have failed, except accepted failures. Total is the number of targets of begun
-	// waves, except those that were left out or canceled.
+	// Failed is the number of targets in begun waves that have failed, except accepted failures. Total is the number of targets in
+	// begun waves, except those that were left out or canceled.
 	Failed int `db:"failed"`
 	Total  int `db:"total"`
-	// Pending is the number of pending targets of all waves. Next is the next wave with a pending target, or 0.
+	// Pending is the number of pending targets in all waves. Next is the first wave after the begun ones that has a pending target,
+	// or 0.
 	Pending int `db:"pending"`
 	Next    int `db:"next"`
 }
 
-// Wave counts the targets of an orchestration for the given wave.
+// Wave returns the counts of an orchestration's targets for the given wave.
 func (s *Store) Wave(ctx context.Context, tx storage.Tx, id string, wave int) (WaveCounts, error) {
 	counts, err := storage.Get[WaveCounts](ctx, tx, `SELECT
 			count(CASE WHEN wave <= ? AND (state = 'in progress' OR state = 'pending' AND chosen_at IS NULL) THEN 1 END) AS unfinished,
@@ -39,7 +40,8 @@ func (s *Store) Wave(ctx context.Context, tx storage.Tx, id string, wave int) (W
 	return counts, failure.While(err, "counting the targets of orchestration %s", id)
 }
 
-// SetWave changes the wave of an orchestration that the transaction has locked. A zero soakUntil means that the wave does not soak.
+// SetWave changes the current wave of an orchestration that the transaction has locked. The wave soaks until soakUntil. If
+// soakUntil is zero, the wave does not soak.
 func (s *Store) SetWave(ctx context.Context, tx storage.Tx, id string, wave int, soakUntil, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE orchestrations SET wave = ?, soak_until = ?, updated_at = ? WHERE id = ?`,
 		wave, storage.At(soakUntil), storage.At(now), id)
@@ -58,13 +60,13 @@ func (s *Store) AcceptFailures(ctx context.Context, tx storage.Tx, id string) er
 type CommonFailure struct {
 	Reason    string `db:"reason"`
 	Component string `db:"component"`
-	// Message is the error message of one of the targets with this error. Count is the number of these targets.
+	// Message is the error message of one of the targets that failed with this error. Count is the number of such targets.
 	Message string `db:"message"`
 	Count   int    `db:"count"`
 }
 
 // CommonFailure returns the most common error of the failed targets, except accepted failures. It returns the zero value if there
-// are none.
+// is no such target.
 func (s *Store) CommonFailure(ctx context.Context, tx storage.Tx, id string) (CommonFailure, error) {
 	common, err := storage.Get[CommonFailure](ctx, tx, `SELECT operations.problem_reason AS reason, operations.problem_component AS component,
 			min(operations.problem_message) AS message, count(*) AS count
@@ -100,15 +102,15 @@ func (s *Store) WaveStats(ctx context.Context, tx storage.Tx, id string) (map[in
 	return stats, failure.While(err, "counting the targets of orchestration %s", id)
 }
 
-// Count is the number of orchestrations, or of their targets, in a state.
+// Count is the number of orchestrations, or of targets of orchestrations, with the given kind and state.
 type Count struct {
 	Kind  string `db:"kind"`
 	State string `db:"state"`
 	Count int    `db:"count"`
 }
 
-// Counts returns the numbers of unfinished orchestrations, without plans, by kind and state. It also counts their targets by kind and by
-// the state in which the conductors last saw them.
+// Counts returns the numbers of unfinished orchestrations by kind and state, without plans. It also returns the numbers of their
+// targets by kind and state, as the conductors last stored them.
 func (s *Store) Counts(ctx context.Context) (orchestrations, targets []Count, err error) {
 	orchestrations, err = storage.Select[Count](ctx, s.db.Reader(), `SELECT kind, state, count(*) AS count FROM orchestrations
 		WHERE state NOT IN ('canceled', 'succeeded', 'failed', 'planned', 'expired') GROUP BY kind, state`)

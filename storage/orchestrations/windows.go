@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// EndedWindows returns the distinct maintenance windows of pending targets for which the current occurrence of the window has ended.
-// The result contains an empty string if there is such a target without a window, whose NotAfter has passed.
+// EndedWindows returns the distinct maintenance windows of the pending targets for which the current occurrence of the window has
+// ended. It includes an empty string if such a target has no window and its NotAfter has passed.
 func (s *Store) EndedWindows(ctx context.Context, tx storage.Tx, id string, now time.Time) ([]string, error) {
 	windows, err := storage.Select[string](ctx, tx, `SELECT DISTINCT maintenance_window FROM orchestration_targets
 		WHERE orchestration_id = ? AND state = 'pending' AND not_after <= ? ORDER BY maintenance_window`, id, storage.At(now))
@@ -19,8 +19,8 @@ func (s *Store) EndedWindows(ctx context.Context, tx storage.Tx, id string, now 
 	return windows, failure.While(err, "finding ended windows of orchestration %s", id)
 }
 
-// MoveToWindow sets the next occurrence of a window in the pending targets with this window whose current occurrence has ended. A zero
-// notAfter means that the occurrence has no end.
+// MoveToWindow moves each pending target that has the given window, and for which the current occurrence of the window has ended,
+// to the next occurrence. A zero notAfter means that this occurrence has no end.
 func (s *Store) MoveToWindow(ctx context.Context, tx storage.Tx, id, window string, notBefore, notAfter, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET not_before = ?, not_after = ?
 		WHERE orchestration_id = ? AND state = 'pending' AND not_after <= ? AND maintenance_window = ?`,
@@ -37,8 +37,8 @@ func (s *Store) CancelLate(ctx context.Context, tx storage.Tx, id, why string, d
 	return failure.While(err, "canceling the late targets of orchestration %s", id)
 }
 
-// SetWindows copies the maintenance window and its next occurrence from the target like to the pending targets with the given
-// instances.
+// SetWindows gives the pending targets for the given instances the same maintenance window, and the same next occurrence of it, as
+// the target like.
 func (s *Store) SetWindows(ctx context.Context, tx storage.Tx, like environment.Target, instanceIDs []string) error {
 	for batch := range slices.Chunk(instanceIDs, insertBatch) {
 		if _, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET maintenance_window = ?, not_before = ?, not_after = ?
@@ -51,8 +51,8 @@ func (s *Store) SetWindows(ctx context.Context, tx storage.Tx, like environment.
 	return nil
 }
 
-// Unstarted returns the targets in progress whose upgrades have failed with the given reason, which means that they did not start
-// in time.
+// Unstarted returns the targets in progress whose upgrades have failed with the given reason. The reason is the one for upgrades
+// that did not start in time.
 func (s *Store) Unstarted(ctx context.Context, tx storage.Tx, id, reason string) ([]environment.Target, error) {
 	rows, err := storage.Select[targetRow](ctx, tx, `SELECT `+targetColumns+` FROM orchestration_targets
 		WHERE orchestration_id = ? AND state = 'in progress' AND EXISTS (
@@ -62,7 +62,7 @@ func (s *Store) Unstarted(ctx context.Context, tx storage.Tx, id, reason string)
 	return targets(rows), failure.While(err, "finding targets that did not start in orchestration %s", id)
 }
 
-// Repeat makes a target in progress pending again, with the ID of its next upgrade.
+// Repeat makes a target in progress pending again. operationID is the ID of its next upgrade.
 func (s *Store) Repeat(ctx context.Context, tx storage.Tx, target environment.Target, operationID string) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET state = 'pending', description = ?, operation_id = ?
 		WHERE orchestration_id = ? AND instance_id = ? AND state = 'in progress'`,

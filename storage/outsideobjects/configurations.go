@@ -11,17 +11,18 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// place returns the context to which a sealed configuration is bound, so that it cannot be decrypted for another instance.
+// place returns the additional data with which a configuration is sealed, so that it cannot be decrypted as that of another
+// instance.
 func place(instanceID string) string { return "configuration of instance " + instanceID }
 
-// Sealed returns the sealed column, for key rotation.
+// Sealed returns the column with the sealed configurations, for key rotation.
 func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "outside_configurations", Column: "configuration", Place: place}
 }
 
-// Configuration returns the configuration that Set last stored for the object. The argument must be the current record of the object.
-// The result is empty if no configuration is stored, or if an earlier release, which stores no configurations, has changed the object
-// since then.
+// Configuration returns the configuration that Set last stored for the object. The argument must be the current record of the
+// object. The result is empty if no configuration is stored. It is also empty if the object was since then changed by a replica of
+// an earlier release, which does not store configurations.
 func (s *Store) Configuration(ctx context.Context, object environment.OutsideObject) (secret.String, error) {
 	sealed, err := storage.Get[string](ctx, s.db.Reader(), `SELECT configuration FROM outside_configurations WHERE id = ? AND issued_at = ?`,
 		object.InstanceID, storage.At(object.Credential.IssuedAt))
@@ -48,7 +49,7 @@ func (s *Store) configure(object environment.OutsideObject) storage.Statement {
 	}
 }
 
-// keepConfiguration marks the configuration of the object as current after a renewal of the object's credential.
+// keepConfiguration records, after a renewal of the object's credential, that the stored configuration is still current.
 func keepConfiguration(ctx context.Context, tx storage.Tx, object environment.OutsideObject, issuedAt time.Time) error {
 	if !hasConfiguration(object) || issuedAt.IsZero() {
 		return nil
@@ -60,14 +61,14 @@ func keepConfiguration(ctx context.Context, tx storage.Tx, object environment.Ou
 	return err
 }
 
-// removeConfiguration removes an instance's configuration in the caller's transaction.
+// removeConfiguration removes the configuration of an instance, in the caller's transaction.
 func removeConfiguration(ctx context.Context, tx storage.Tx, instanceID string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM outside_configurations WHERE id = ?`, instanceID)
 
 	return err
 }
 
-// hasConfiguration reports whether the object can have a configuration, which is the case only for clusters in the Reconciler.
+// hasConfiguration reports whether objects of this kind have a configuration. Only clusters in the Reconciler have one.
 func hasConfiguration(object environment.OutsideObject) bool {
 	return object.Kind == environment.KindCluster
 }

@@ -10,32 +10,35 @@ import (
 )
 
 const (
-	// isRenewed selects the records of objects with a kubeconfig, see environment.Credential. The index on these records has the
-	// same condition.
+	// isRenewed is the SQL condition for records of objects that contain a kubeconfig, see environment.Credential. The index on these
+	// records has the same condition.
 	isRenewed = `kind IN ('kubeconfig', 'cluster') AND state = 'created'`
-	// whichObject selects the record of an object.
+	// whichObject is the WHERE clause for the record of an object.
 	whichObject = ` WHERE instance_id = ? AND system = ? AND kind = ? AND object_key = ?`
-	// whichRenewed selects the record of an object, unless an operation has changed the record or is removing the object.
+	// whichRenewed is like whichObject, but excludes the record if an operation has changed it or is removing the object.
 	whichRenewed = whichObject + ` AND ` + isRenewed
 )
 
-// Renewal is a replica's attempt to renew a credential.
+// Renewal is an attempt by a replica to renew a credential.
 type Renewal struct {
 	Object environment.OutsideObject
-	// Now is the start of the renewal. RetryAt is when the credential is due again if the replica dies.
+	// Now is the start of the renewal. RetryAt is when the credential is due again if the replica does not finish the renewal.
 	Now, RetryAt time.Time
-	// Until is a time by which all calls of the renewal have ended. If it is set, the renewal and the instance's operations exclude
-	// each other: the renewal does not begin during an operation, and later operations wait until the renewal has ended.
+	// Until is a time by which all calls that the renewal makes will have ended. If it is set, the renewal and the instance's
+	// operations exclude each other: the renewal does not begin during an operation, and later operations wait until the renewal has
+	// ended.
 	Until time.Time
 }
 
 // Result is the outcome of a renewal.
 type Result struct {
-	// DueAt is when the credential is due again. IssuedAt and ExpiresAt describe the new credential, and are zero after a failure.
+	// DueAt is when the credential is due for renewal again. IssuedAt and ExpiresAt describe the new credential. They are zero if the
+	// renewal failed.
 	DueAt, IssuedAt, ExpiresAt time.Time
-	// Problem is the cause of a failure, without secrets.
+	// Problem is the cause of the failure, without secrets. It is empty after a success.
 	Problem string
-	// Until is the time until which a request of the renewal can still take effect, or zero. Operations wait until then.
+	// Until is the time until which a request that the renewal has sent can still take effect. Operations wait until then. It is zero
+	// if there is no such request.
 	Until time.Time
 }
 
@@ -55,14 +58,14 @@ func (s *Store) DueCredentials(ctx context.Context, systems []string, now time.T
 	return objects(rows), failure.While(err, "finding credentials to renew")
 }
 
-// BeginRenewal reserves the credential for the caller. It reports false if the record has changed, if another replica is renewing the
-// credential, or if an operation of the instance is unfinished and the renewal must exclude operations. In the last case, the
-// credential is due again at RetryAt.
+// BeginRenewal reserves the credential for the caller. It reports false if the record has changed, if another replica is renewing
+// the credential, or if an operation of the instance is unfinished and the renewal must exclude operations. In the last of these
+// cases, the credential is due again at RetryAt.
 func (s *Store) BeginRenewal(ctx context.Context, renewal Renewal) (bool, error) {
 	began, object := false, renewal.Object
 
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		// The lock comes first, so that an operation that the next query does not see must wait for this transaction before it reads
+		// Lock the record first. An operation that the next query does not see yet then waits for this transaction before it reads
 		// RenewingUntil.
 		due, err := storage.Select[int](ctx, tx, `SELECT 1 FROM outside_objects`+whichRenewed+` AND (due_at IS NULL OR due_at <= ?)`+s.db.ForUpdate(),
 			object.InstanceID, object.System, object.Kind, object.Key, storage.At(renewal.Now))
@@ -95,8 +98,8 @@ func (s *Store) BeginRenewal(ctx context.Context, renewal Renewal) (bool, error)
 	return began && err == nil, failure.While(err, "beginning to renew the credential of instance %s", object.InstanceID)
 }
 
-// Reserve extends the renewal in the caller's transaction, so that an operation that removes the object waits until the given time. It
-// reports false if such an operation has already begun.
+// Reserve extends a renewal in the caller's transaction, so that an operation that removes the object waits until the given time.
+// It reports false if such an operation has already begun.
 func (s *Store) Reserve(ctx context.Context, tx storage.Tx, object environment.OutsideObject, until time.Time) (bool, error) {
 	changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET renewing_until = ?`+whichRenewed,
 		storage.At(until), object.InstanceID, object.System, object.Kind, object.Key)
@@ -104,8 +107,9 @@ func (s *Store) Reserve(ctx context.Context, tx storage.Tx, object environment.O
 	return changed == 1, failure.While(err, "reserving the credential of instance %s", object.InstanceID)
 }
 
-// EndRenewal records the result of a renewal in the caller's transaction. Operations then continue, or wait until result.Until if it is
-// set. If an operation has changed the record in the meantime, EndRenewal records only the end.
+// EndRenewal records the result of a renewal in the caller's transaction. Operations that wait for the renewal then continue,
+// unless result.Until is set. In that case, they wait until that time. If an operation has changed the record in the meantime,
+// EndRenewal records only that the renewal has ended.
 func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environment.OutsideObject, result Result) error {
 	changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ?, problem = ?, renewing_until = ?,
 		issued_at = coalesce(?, issued_at), expires_at = coalesce(?, expires_at)`+whichRenewed,
@@ -123,7 +127,8 @@ func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environmen
 	return failure.While(err, "recording the credential of instance %s", object.InstanceID)
 }
 
-// RequestRenewal makes the credentials of an instance due immediately, except those that are being renewed, in the caller's transaction.
+// RequestRenewal makes the credentials of an instance due for renewal now, except those that are already being renewed, in the
+// caller's transaction.
 func (s *Store) RequestRenewal(ctx context.Context, tx storage.Tx, instanceID string, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ? WHERE instance_id = ? AND `+isRenewed+
 		` AND (due_at IS NULL OR due_at > ?) AND (renewing_until IS NULL OR renewing_until <= ?)`,
@@ -132,8 +137,8 @@ func (s *Store) RequestRenewal(ctx context.Context, tx storage.Tx, instanceID st
 	return failure.While(err, "requesting the renewal of the credentials of instance %s", instanceID)
 }
 
-// Credentials returns the records of objects with a credential, sorted by instance and system. If instanceID is empty, it returns those
-// of all instances. It returns at most limit records, starting after the given record.
+// Credentials returns at most limit records of objects with a credential, sorted by instance and system, starting after the given
+// record. If instanceID is not empty, it returns only those of this instance.
 func (s *Store) Credentials(ctx context.Context, instanceID string, after environment.OutsideObject, limit int) ([]environment.OutsideObject, error) {
 	where := storage.Conditions{}
 	where.Add(true, isRenewed)
@@ -151,7 +156,7 @@ func (s *Store) Credentials(ctx context.Context, instanceID string, after enviro
 type CredentialCount struct {
 	System string `db:"system"`
 	Total  int    `db:"total"`
-	// Expiring is the number of credentials that expire by the time that was passed to CountCredentials.
+	// Expiring is the number of those credentials that expire by the time that was passed to CountCredentials.
 	Expiring int `db:"expiring"`
 }
 

@@ -7,13 +7,13 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// orphaned selects the records of the account's deleted instances that no leftover refers to, for example after a restore from a
-// backup. An account with leftovers cannot be erased.
+// orphaned is the SQL fragment that selects the records of the account's deleted instances. An account with leftovers cannot be
+// erased, so no leftover refers to these records. They exist, for example, after a restore from a backup.
 const orphaned = ` FROM outside_objects WHERE instance_id IN (SELECT instance_id FROM operations WHERE tenant = ? AND finished_at IS NOT NULL)
 	AND NOT EXISTS (SELECT 1 FROM instances WHERE instances.id = outside_objects.instance_id)`
 
-// orphanedConfigurations selects the configurations of the same instances. Erase must remove them before the records, which
-// identify these instances.
+// orphanedConfigurations is the SQL fragment that selects the configurations of the same instances. Erase must remove them before
+// it removes the records, which identify these instances.
 const orphanedConfigurations = ` FROM outside_configurations WHERE id IN (SELECT instance_id` + orphaned + `)`
 
 // CountErasable returns the number of records that an erasure of the account would remove. The operations and instances tables must

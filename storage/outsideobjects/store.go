@@ -16,7 +16,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// columns are the columns of row.
+// columns lists the columns of row.
 const columns = `instance_id, system, kind, object_key, state, updated_at, issued_at, expires_at, due_at, problem, renewing_until`
 
 // row is a row of outside_objects.
@@ -44,7 +44,7 @@ func (r row) object() environment.OutsideObject {
 	}
 }
 
-// Store reads and writes the records, and encrypts the configurations. Its methods may be called from any goroutine.
+// Store reads and writes the records of objects, and encrypts their configurations. Its methods may be called from any goroutine.
 type Store struct {
 	db   *storage.DB
 	keys *secret.Keyring
@@ -59,8 +59,8 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// Set adds or replaces the record of the object. If the object has no new credential or configuration, the record keeps the old one.
-// RenewingUntil is not stored. Set returns process.ErrLeaseLost if the operation has lost its lease.
+// Set adds or replaces the record of an object. If the argument contains no new credential or configuration, the record keeps the
+// previous one. RenewingUntil is not stored. Set returns process.ErrLeaseLost if the operation has lost its lease.
 func (s *Store) Set(ctx context.Context, by process.Record, object environment.OutsideObject, now time.Time) error {
 	statements := []storage.Statement{{
 		Text: `INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at, issued_at, expires_at, due_at, problem)
@@ -81,8 +81,8 @@ func (s *Store) Set(ctx context.Context, by process.Record, object environment.O
 	return s.fenced(ctx, by, statements...)
 }
 
-// Insert adds the record of an object that another program has created, in the caller's transaction. The instance must not have a record
-// with the same system and kind.
+// Insert adds the record of an object that another program has created, in the caller's transaction. The instance must not yet
+// have a record with the same system and kind.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, object environment.OutsideObject, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at) VALUES (?, ?, ?, ?, ?, ?)`,
 		object.InstanceID, object.System, object.Kind, object.Key, string(object.State), storage.At(now))
@@ -110,7 +110,7 @@ func (s *Store) fenced(ctx context.Context, by process.Record, statements ...sto
 	return failure.While(operations.Fenced(ctx, s.db, by, statements...), "recording an object in another system for operation %s", by.ID)
 }
 
-// OfInstance returns the objects of an instance, sorted by system and kind.
+// OfInstance returns the records of an instance's objects, sorted by system and kind.
 func (s *Store) OfInstance(ctx context.Context, instanceID string) ([]environment.OutsideObject, error) {
 	return s.Recorded(ctx, s.db.Reader(), instanceID)
 }
@@ -123,7 +123,7 @@ func (s *Store) Recorded(ctx context.Context, tx storage.Tx, instanceID string) 
 	return objects(rows), failure.While(err, "reading the objects of instance %s in other systems", instanceID)
 }
 
-// Sharing returns the records of other instances that name the same object, sorted by instance.
+// Sharing returns the records in which other instances refer to the same object, sorted by instance.
 func (s *Store) Sharing(ctx context.Context, object environment.OutsideObject) ([]environment.OutsideObject, error) {
 	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM outside_objects
 		WHERE system = ? AND object_key = ? AND kind = ? AND instance_id <> ? ORDER BY instance_id`,
@@ -132,8 +132,8 @@ func (s *Store) Sharing(ctx context.Context, object environment.OutsideObject) (
 	return objects(rows), failure.While(err, "reading the instances that share an object in %s", object.System)
 }
 
-// Move assigns all objects of an instance to another key, in the caller's transaction. The new key must have no objects. Move
-// deletes the configuration, because the objects are now leftovers, which will only be removed.
+// Move assigns the records of an instance's objects to another key, in the caller's transaction. The new key must have no records.
+// Move deletes the configuration, because the objects are now leftovers and will only be removed.
 func (s *Store) Move(ctx context.Context, tx storage.Tx, instanceID, key string) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET instance_id = ? WHERE instance_id = ?`, key, instanceID)
 	if err == nil {
@@ -150,11 +150,11 @@ func (s *Store) RemoveAll(ctx context.Context, tx storage.Tx, instanceID string)
 		err = removeConfiguration(ctx, tx, instanceID)
 	}
 
-	return failure.While(err, "removing the records of instance %s in other systems", instanceID)
+	return failure.While(err, "removing the records of the objects that instance %s has in other systems", instanceID)
 }
 
-// OfInstances returns the objects of several instances, sorted by instance, system and kind. The database limits the number of IDs;
-// a page of a list never reaches this limit.
+// OfInstances returns the records of several instances' objects, sorted by instance, system and kind. Pass at most the IDs of one
+// page, because databases limit the number of parameters.
 func (s *Store) OfInstances(ctx context.Context, instanceIDs []string) ([]environment.OutsideObject, error) {
 	if len(instanceIDs) == 0 {
 		return nil, nil
@@ -166,7 +166,7 @@ func (s *Store) OfInstances(ctx context.Context, instanceIDs []string) ([]enviro
 	return objects(rows), failure.While(err, "reading the objects of instances in other systems")
 }
 
-// Among returns those of the given keys that have objects. Keys are instance IDs or leftover keys.
+// Among returns those of the given keys for which there are records. Keys are instance IDs or leftover keys.
 func (s *Store) Among(ctx context.Context, tx storage.Tx, keys []string) ([]string, error) {
 	if len(keys) == 0 {
 		return nil, nil

@@ -29,8 +29,9 @@ func Open(ctx context.Context, db *storage.DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// Claim reports whether the caller must create the report now. Only one replica can claim a due report. After a claim, the report is
-// due again at next, even if the replica fails or dies. In a new database, the first report is due at next.
+// Claim reports whether the caller must create the report now. Only one replica can claim a due report. After a claim, the report
+// is due again at the time next, even if the replica fails or dies. In a new database, the first report is also due at the time
+// next.
 func (s *Store) Claim(ctx context.Context, id string, now, next time.Time) (bool, error) {
 	claimed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE reports SET due_at = ? WHERE id = ? AND due_at <= ?`, storage.At(next), id, storage.At(now))
 	if err == nil && claimed == 0 {
@@ -41,16 +42,16 @@ func (s *Store) Claim(ctx context.Context, id string, now, next time.Time) (bool
 	return claimed == 1, failure.While(err, "claiming the report %s", id)
 }
 
-// Postpone makes a report due at next. The replica that has claimed the report calls it to extend its claim, and to schedule the next
-// report when it has finished.
+// Postpone makes a report due at the time next. The replica that has claimed the report calls it to extend the claim and, when the
+// report is finished, to schedule the next one.
 func (s *Store) Postpone(ctx context.Context, id string, next time.Time) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE reports SET due_at = ? WHERE id = ?`, storage.At(next), id)
 
 	return failure.While(err, "postponing the report %s", id)
 }
 
-// Save stores the result of a report as JSON, with the time at which the report was finished. It does not change when the report is
-// due. A report that was never claimed is due immediately.
+// Save stores the result of a report as JSON, together with the time at which the report was finished. It does not change the time
+// at which the next report is due. If the report was never claimed, the next one is due immediately.
 func (s *Store) Save(ctx context.Context, id string, content any, at time.Time) error {
 	encoded, err := json.Marshal(content)
 	if err != nil {
@@ -64,7 +65,7 @@ func (s *Store) Save(ctx context.Context, id string, content any, at time.Time) 
 	return failure.While(err, "storing the report %s", id)
 }
 
-// Get decodes the newest result of a report into content, and returns the time at which the report was finished. If there is no
+// Get decodes the newest result of a report into content, and returns the time at which this report was finished. If there is no
 // result, the error is storage.ErrNotFound.
 func (s *Store) Get(ctx context.Context, id string, content any) (time.Time, error) {
 	row, err := storage.Get[struct {
@@ -82,11 +83,11 @@ func (s *Store) Get(ctx context.Context, id string, content any) (time.Time, err
 	return row.FinishedAt.Time, err
 }
 
-// scrapeTimeout limits the duration of a query during a scrape.
+// scrapeTimeout limits the duration of the query while metrics are being scraped.
 const scrapeTimeout = 2 * time.Second
 
-// ForScrape decodes the newest result of a report into content, for metrics, and returns the time at which the report was finished. It
-// returns false if there is no result, or if it cannot be read. In the latter case, ForScrape logs the error.
+// ForScrape decodes the newest result of a report into content, for metrics, and returns the time at which this report was
+// finished. It returns false if there is no result. If the result cannot be read, it logs the error and also returns false.
 func (s *Store) ForScrape(id string, content any, log logrus.FieldLogger) (finished time.Time, found bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()

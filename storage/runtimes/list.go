@@ -14,9 +14,9 @@ import (
 // Filter selects runtimes. Empty fields do not restrict the selection, except Deleted.
 type Filter struct {
 	ID string
-	// Among selects runtimes by their IDs. The database limits the number of IDs.
+	// Among selects runtimes by their IDs. Pass at most the IDs of one page, because databases limit the number of parameters.
 	Among []string
-	// Tenant and SubAccount are IDs in the form of labels, see package tenancy.
+	// Tenant and SubAccount are IDs in the form that they have in labels, see package tenancy.
 	Tenant     string
 	SubAccount string
 	ShootName  string
@@ -32,13 +32,14 @@ type Filter struct {
 	// Before and BeforeID select the next page: they are the creation time and the ID of the last runtime on the previous page.
 	Before   time.Time
 	BeforeID string
-	// Offset skips runtimes, for numbered pages. Large offsets are slow.
+	// Offset is the number of runtimes to skip, for numbered pages. Large offsets are slow.
 	Offset int
 	// Limit is the maximum number of runtimes.
 	Limit int
 }
 
-// Listed is a runtime and its newest operation, without the configuration of the runtime and the payload of the operation.
+// Listed is a runtime with its newest operation. It contains neither the configuration of the runtime nor the payload of the
+// operation.
 type Listed struct {
 	Runtime   Runtime
 	Operation process.Record
@@ -109,7 +110,7 @@ func (f Filter) from(paged bool) (string, []any) {
 		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
 }
 
-// conditions returns the conditions that both IDs and from use.
+// conditions returns the conditions that the queries of both IDs and from have.
 func (f Filter) conditions() storage.Conditions {
 	var conditions storage.Conditions
 
@@ -123,9 +124,9 @@ func (f Filter) conditions() storage.Conditions {
 	return conditions
 }
 
-// IDs returns a query for the IDs of the runtimes, including deleted ones, that match the ID, Among, Tenant, SubAccount, ShootName and
-// Region of the filter. It ignores the other fields. If these six are empty, it returns the zero statement, which
-// operations.Filter.Instances treats as all runtimes.
+// IDs returns a query for the IDs of the runtimes, including deleted ones, that match the filter's ID, Among, Tenant, SubAccount,
+// ShootName and Region. It ignores all other fields. If these six fields are empty, it returns the zero statement, which selects
+// all runtimes when used as operations.Filter.Instances.
 func (f Filter) IDs() storage.Statement {
 	conditions := f.conditions()
 
@@ -137,8 +138,8 @@ func (f Filter) IDs() storage.Statement {
 	return storage.Statement{Text: `SELECT runtimes.id FROM runtimes` + where, Args: args}
 }
 
-// Summaries returns runtimes without their configurations, by ID, including deleted ones. IDs without a runtime are absent. The
-// database limits the number of parameters and thus of IDs, but a page of a list never reaches this limit.
+// Summaries returns runtimes without their configurations, by ID, including deleted ones. IDs without a runtime are absent. Pass
+// at most the IDs of one page, because databases limit the number of parameters.
 func (s *Store) Summaries(ctx context.Context, ids []string) (map[string]Runtime, error) {
 	summaries := map[string]Runtime{}
 	if len(ids) == 0 {
@@ -157,7 +158,7 @@ func (s *Store) Summaries(ctx context.Context, ids []string) (map[string]Runtime
 	return summaries, nil
 }
 
-// WithoutRegion returns the IDs of at most limit runtimes whose row does not contain the region. The IDs are sorted and greater
+// WithoutRegion returns the IDs of at most limit runtimes whose rows do not contain the region. The IDs are sorted and greater
 // than after.
 func (s *Store) WithoutRegion(ctx context.Context, after string, limit int) ([]string, error) {
 	ids, err := storage.Select[string](ctx, s.db.Reader(),

@@ -9,11 +9,12 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// recordPlace returns the context to which a sealed record is bound, so that it cannot be opened as the record of another runtime.
+// recordPlace returns the additional data with which a record is sealed, so that it cannot be opened as the record of another
+// runtime.
 func recordPlace(id string) string { return "record of runtime " + id }
 
-// Record returns a runtime's row in a form that can be stored outside of the database, as JSON that is sealed with the first key.
-// Package runtimes does not store records, and key rotation does not change them.
+// Record returns a runtime's row in a form that can be stored outside of the database: as JSON, sealed with the first key. The
+// database does not contain records, so key rotation does not re-encrypt them.
 func (s *Store) Record(runtime Runtime) (string, error) {
 	plain, err := json.Marshal(runtime)
 	if err != nil {
@@ -23,8 +24,8 @@ func (s *Store) Record(runtime Runtime) (string, error) {
 	return s.keys.Seal(plain, recordPlace(runtime.ID)), nil
 }
 
-// OpenRecord returns the runtime in a record. Its Provider and Region are empty. The error means that the record was changed, that
-// it belongs to another runtime, or that its key is not configured.
+// OpenRecord returns the runtime from a record. The Provider and Region of the result are empty. OpenRecord fails if the record
+// was changed, if it belongs to another runtime, or if the key with which it was sealed is not configured.
 func (s *Store) OpenRecord(id, record string) (Runtime, error) {
 	plain, err := s.keys.Open(record, recordPlace(id))
 	if err != nil {
@@ -48,8 +49,8 @@ func (s *Store) Tenants(ctx context.Context, after string, limit int) ([]string,
 	return tenants, failure.While(err, "listing the tenants of runtimes")
 }
 
-// UnsettledLabels returns those of the given labels for which the tenant has a registration that is not settled. registration.Caretaker
-// handles these registrations.
+// UnsettledLabels returns those of the given labels for which the tenant has a registration that SettleRegistration has not
+// removed. registration.Caretaker handles these registrations.
 func (s *Store) UnsettledLabels(ctx context.Context, tenant string, labels []string) ([]string, error) {
 	if len(labels) == 0 {
 		return nil, nil

@@ -9,16 +9,17 @@ import (
 )
 
 // Registration is the intent to register an ordered runtime in Director. The row is stored before the call to Director. It is
-// removed once the caretaker has made sure that Director has no registration without a runtime.
+// removed once the caretaker has made sure that Director does not keep a registration for a runtime that does not exist.
 type Registration struct {
 	Tenant string `db:"tenant"`
 	// Label is the value of the Director label that identifies the order, see registration.LabelOrder. It is the same for all
-	// attempts at an order.
+	// attempts to carry out the order.
 	Label string `db:"label"`
 	// RuntimeID and OperationID are empty until the order is accepted.
 	RuntimeID   string `db:"runtime_id"`
 	OperationID string `db:"operation_id"`
-	// HeldUntil is when the current hold ends, or zero. It also identifies the hold.
+	// HeldUntil is when the caretaker's current hold on the registration ends. It is zero if there is no hold. It also identifies the
+	// hold.
 	HeldUntil storage.Time `db:"held_until"`
 }
 
@@ -36,8 +37,8 @@ func (s *Store) IntendRegistration(ctx context.Context, tenant, label string, no
 	return len(touched) == 1, failure.While(err, "recording the intent to register a runtime")
 }
 
-// AcceptRegistration records the runtime and the operation of the accepted order, in the caller's transaction. It invalidates a
-// concurrent hold of the registration, so that SettleRegistration has no effect for that hold.
+// AcceptRegistration records the runtime and the operation of the accepted order, in the caller's transaction. If the caretaker
+// holds the registration at that moment, the hold becomes invalid, and SettleRegistration then has no effect.
 func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registration Registration, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `INSERT INTO registrations
 		(tenant, label, runtime_id, operation_id, failure_told, touched_at) VALUES (?, ?, ?, ?, FALSE, ?)
@@ -48,30 +49,29 @@ func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registrat
 	return failure.While(err, "recording the registration of runtime %s", registration.RuntimeID)
 }
 
-// UnreportedFailures returns at most limit registrations whose operation has failed and whose failure has not been reported to
-// Director.
+// UnreportedFailures returns at most limit registrations whose operations have failed without a report of the failure to Director.
 func (s *Store) UnreportedFailures(ctx context.Context, limit int) ([]Registration, error) {
 	unreported, err := storage.Select[Registration](ctx, s.db.Reader(), `SELECT `+registrationColumns+` FROM registrations
 		WHERE NOT failure_told AND EXISTS (SELECT 1 FROM operations WHERE operations.id = operation_id AND state = 'failed')
 		LIMIT ?`, limit)
 
-	return unreported, failure.While(err, "reading failures to report to Director")
+	return unreported, failure.While(err, "reading the failures that must be reported to Director")
 }
 
-// FailureReported records that the failure was reported to Director. It changes nothing if a newer operation has repeated the
-// order.
+// FailureReported records that the failure of the registration's operation was reported to Director. It changes nothing if a newer
+// operation has taken over the order.
 func (s *Store) FailureReported(ctx context.Context, registration Registration) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE registrations SET failure_told = TRUE
 		WHERE tenant = ? AND label = ? AND operation_id = ?`,
 		registration.Tenant, registration.Label, registration.OperationID)
 
-	return failure.While(err, "recording the report to Director for runtime %s", registration.RuntimeID)
+	return failure.While(err, "recording that the failure of runtime %s was reported to Director", registration.RuntimeID)
 }
 
-// HoldRegistration reserves a registration for the caller, until the time until, and returns it. From the registrations without a hold,
-// it chooses the one that IntendRegistration or AcceptRegistration changed longest ago. This change must be earlier than the time
-// before. Its operation must have ended or not exist, and a failure of the operation must have been reported to Director. If no
-// registration qualifies, it returns storage.ErrNotFound.
+// HoldRegistration reserves a registration for the caller until the given time, and returns it. It chooses the registration that
+// IntendRegistration or AcceptRegistration changed longest ago, among those that have no hold and were last changed earlier than
+// before. The operation of the registration must have ended or not exist, and if it has failed, the failure must have been
+// reported to Director. If no registration qualifies, HoldRegistration returns storage.ErrNotFound.
 func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Time) (Registration, error) {
 	held, err := storage.Get[Registration](ctx, s.db.Writer(), `UPDATE registrations SET held_until = ?
 		WHERE (tenant, label) IN (

@@ -14,17 +14,17 @@ func (s *Store) Present(ctx context.Context, tx storage.Tx, ids []string) ([]str
 	return found, failure.While(err, "finding runtimes")
 }
 
-// UnreportedAmong returns those of the given operation IDs that belong to a registration, unless a failure of the operation was
-// already reported to Director.
+// UnreportedAmong returns those of the given operation IDs that belong to a registration. It excludes failed operations whose
+// failure was already reported to Director.
 func (s *Store) UnreportedAmong(ctx context.Context, tx storage.Tx, operationIDs []string) ([]string, error) {
 	found, err := storage.Select[string](ctx, tx,
 		`SELECT operation_id FROM registrations WHERE operation_id IN (?) AND NOT failure_told`, operationIDs)
 
-	return found, failure.While(err, "finding failures to report to Director")
+	return found, failure.While(err, "finding the failures that must be reported to Director")
 }
 
-// Forget removes the idempotency keys of the given operations, in the transaction that removes the operations. It also removes those of
-// the given runtimes that are deleted. The runtimes must have no operations left.
+// Forget removes the idempotency keys of the given operations, in the transaction that removes these operations. It also removes
+// the rows of the given runtimes if these are deleted. These runtimes must have no operations left.
 func (s *Store) Forget(ctx context.Context, tx storage.Tx, operationIDs, runtimeIDs []string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM idempotency_keys WHERE operation_id IN (?)`, operationIDs)
 	if err == nil && len(runtimeIDs) > 0 {

@@ -16,30 +16,31 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Runtime is a cluster that was ordered from the Provisioner. Operations store it in their payload under these JSON names, which
-// must not change.
+// Runtime is a cluster that was ordered from the Provisioner. Operations store a Runtime in their payloads with these JSON names,
+// which must therefore not change.
 type Runtime struct {
 	ID string `db:"id" json:"id"`
-	// Tenant and SubAccount are the IDs of the owner in the form of labels, see package tenancy. Two owners are the same if their
-	// Tenant values are equal.
+	// Tenant and SubAccount are the IDs of the owner in the form that they have in labels, see package tenancy. Two runtimes have the
+	// same owner if their Tenant values are equal.
 	Tenant     string `db:"tenant"     json:"tenant"`
 	SubAccount string `db:"subaccount" json:"subAccount"`
-	// OriginalTenant and OriginalSubAccount are the IDs as the client sent them, if these are not valid as labels. Otherwise they
-	// are empty.
+	// OriginalTenant and OriginalSubAccount are the IDs that the client sent. Each is set only if it is not valid as a label and
+	// therefore differs from Tenant or SubAccount.
 	OriginalTenant     string `db:"original_tenant"     json:"originalTenant,omitempty"`
 	OriginalSubAccount string `db:"original_subaccount" json:"originalSubAccount,omitempty"`
 	// ShootName is unique among the runtimes that are not deleted.
 	ShootName string `db:"shoot_name" json:"shootName"`
-	// ProvisionedBy is the ID of the operation that was accepted with the runtime.
+	// ProvisionedBy is the ID of the operation that was accepted together with the runtime.
 	ProvisionedBy string `db:"provisioned_by" json:"provisionedBy"`
 	// Configuration is the ordered configuration, as JSON. It may contain secrets and is encrypted in the database.
 	Configuration json.RawMessage `db:"-" json:"configuration"`
 	CreatedAt     time.Time       `db:"-" json:"createdAt"`
-	// DeletedAt is when an operation found that the cluster was gone, or zero.
+	// DeletedAt is the time at which an operation found that the cluster was gone. It is zero if the runtime is not deleted.
 	DeletedAt time.Time `db:"-" json:"deletedAt"`
 
-	// Provider and Region are the cloud provider and its region in the configuration, in plaintext for lists. Operations do not
-	// store them in their payload. In a row that an older replica has inserted, they are empty until SetRegion sets them.
+	// Provider and Region are the cloud provider and its region in the configuration. They are stored in plaintext so that lists can
+	// show them. Operations do not store them in their payloads. In a row that an older replica has inserted, they are empty until
+	// SetRegion sets them.
 	Provider string `db:"provider" json:"-"`
 	Region   string `db:"region"   json:"-"`
 }
@@ -62,7 +63,7 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// row is a row of the runtimes table. It redefines the fields of Runtime that the table stores as a different type.
+// row is a row of the runtimes table. It redefines those fields of Runtime that the table stores with a different type.
 type row struct {
 	Runtime
 
@@ -79,11 +80,11 @@ func (r row) runtime() Runtime {
 	return runtime
 }
 
-// configurationPlace returns the context to which the sealed configuration of a runtime is bound, so that the envelope cannot be
+// configurationPlace returns the additional data with which the configuration of a runtime is sealed, so that it cannot be
 // decrypted as the configuration of another runtime.
 func configurationPlace(id string) string { return "configuration of runtime " + id }
 
-// Sealed returns the sealed column, for key rotation.
+// Sealed returns the column with the sealed configurations, for key rotation.
 func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{
 		Table: "runtimes", Column: "configuration", Place: configurationPlace,
@@ -91,7 +92,7 @@ func Sealed() storage.SealedColumn {
 	}
 }
 
-// boundColumns returns the columns that determine which tenant the cluster belongs to. They never change.
+// boundColumns returns the values of the columns that determine which tenant the cluster belongs to. These values never change.
 func boundColumns(runtime Runtime) storage.Bound {
 	return storage.Bound{
 		"tenant": runtime.Tenant, "subaccount": runtime.SubAccount,
@@ -100,7 +101,8 @@ func boundColumns(runtime Runtime) storage.Bound {
 	}
 }
 
-// seal returns the envelope of the runtime's configuration and bound columns. Older releases read only the configuration.
+// seal returns an envelope with the runtime's configuration and the values of its bound columns. Older releases read only the
+// configuration.
 func (s *Store) seal(runtime Runtime) (string, error) {
 	plain, err := boundColumns(runtime).Prepend(runtime.Configuration)
 	if err != nil {
@@ -129,12 +131,12 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, runtime Runtime) (boo
 	return inserted == 1, failure.While(err, "inserting runtime %s", runtime.ID)
 }
 
-// listedColumns are all columns of a runtime except the sealed configuration.
+// listedColumns lists all columns of a runtime except the sealed configuration.
 const listedColumns = `runtimes.id, runtimes.tenant, subaccount, shoot_name, provisioned_by, runtimes.created_at, deleted_at,
 	original_tenant, original_subaccount, COALESCE(provider, '') AS provider, COALESCE(region, '') AS region`
 
-// Get returns a runtime, deleted or not, or storage.ErrNotFound. If a bound column was changed outside of the service, the error is
-// storage.ErrChangedColumn.
+// Get returns a runtime, whether deleted or not. If there is none, the error is storage.ErrNotFound. If a bound column was changed
+// outside of the service, the error is storage.ErrChangedColumn.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Runtime, error) {
 	return s.find(ctx, tx, `id = ?`, id)
 }
@@ -185,14 +187,14 @@ func (s *Store) Reader() storage.Tx { return s.db.Reader() }
 
 // Lock locks the runtime until the caller's transaction ends.
 func (s *Store) Lock(ctx context.Context, tx storage.Tx, id string) error {
-	// An UPDATE without effect takes the row lock on PostgreSQL and the write lock on SQLite.
+	// This UPDATE changes nothing, but takes the row lock on PostgreSQL and the write lock on SQLite.
 	_, err := storage.Exec(ctx, tx, `UPDATE runtimes SET tenant = tenant WHERE id = ?`, id)
 
 	return failure.While(err, "locking runtime %s", id)
 }
 
-// Reconfigure stores the configuration, provider and region of a runtime in the caller's transaction. Unlike Configured, which
-// steps use, it also overwrites a configuration that a later operation has recorded.
+// Reconfigure stores the configuration, provider and region of a runtime in the caller's transaction. Unlike Configured, which is
+// for steps, it also overwrites a configuration that a later operation has recorded.
 func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime) error {
 	sealed, err := s.seal(runtime)
 	if err != nil {
@@ -205,9 +207,9 @@ func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime)
 	return failure.While(err, "reconfiguring runtime %s", runtime.ID)
 }
 
-// Configured records the configuration that an operation has applied to its runtime. position is the Position of the operation. If a
-// later operation has already recorded a configuration, Configured changes nothing, because the caller is a late run on a replica
-// that was frozen. No step changes the provider and the region, so Configured does not write them.
+// Configured records the configuration that an operation has applied to its runtime. position is the Position of the operation. If
+// a later operation has already recorded a configuration, Configured changes nothing: the caller then runs late, on a replica that
+// was frozen. Configured does not write the provider and the region, because no step changes them.
 func (s *Store) Configured(ctx context.Context, runtime Runtime, position int64) error {
 	sealed, err := s.seal(runtime)
 	if err != nil {
@@ -233,8 +235,8 @@ func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error
 	return deleted, failure.While(err, "reading which runtimes are deleted")
 }
 
-// MarkDeleted records that the cluster of a runtime is gone. A new runtime may then use the name of the Shoot. A repeated call
-// keeps the time of the first call.
+// MarkDeleted records that the cluster of a runtime is gone. The name of its Shoot can then be used by a new runtime. If it is
+// called again, the time of the first call stays.
 func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error {
 	_, err := storage.Exec(ctx, s.db.Writer(),
 		`UPDATE runtimes SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL`, storage.At(at), id)
@@ -242,7 +244,7 @@ func (s *Store) MarkDeleted(ctx context.Context, id string, at time.Time) error 
 	return failure.While(err, "marking runtime %s as deleted", id)
 }
 
-// Recall returns the ID of the operation that is stored for the tenant's idempotency key, or storage.ErrNotFound.
+// Recall returns the ID of the operation that Remember has stored for the tenant's idempotency key, or storage.ErrNotFound.
 func (s *Store) Recall(ctx context.Context, tx storage.Tx, tenant, key string) (string, error) {
 	kept, err := storage.Get[string](ctx, tx,
 		`SELECT operation_id FROM idempotency_keys WHERE tenant = ? AND key = ?`, tenant, key)
@@ -253,9 +255,9 @@ func (s *Store) Recall(ctx context.Context, tx storage.Tx, tenant, key string) (
 	return kept, nil
 }
 
-// Remember stores the idempotency key of a call with the call's operation, in the caller's transaction, and returns the ID of
-// the operation. If the tenant has used the key before, Remember changes nothing and returns the ID of the earlier operation.
-// An empty key is not stored.
+// Remember stores the idempotency key of a request together with the ID of the operation that the request started, in the caller's
+// transaction, and returns this ID. If the tenant has used the key before, Remember changes nothing and returns the ID of the
+// earlier operation. An empty key is not stored.
 func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operationID string, at time.Time) (string, error) {
 	if key == "" {
 		return operationID, nil
@@ -270,7 +272,7 @@ func (s *Store) Remember(ctx context.Context, tx storage.Tx, tenant, key, operat
 }
 
 // Reassign assigns the tenant's idempotency key to another operation, in the caller's transaction, for example to a later order
-// of the same runtime. Later calls with the key then return that operation.
+// for the same runtime. Later requests with the key then return that operation.
 func (s *Store) Reassign(ctx context.Context, tx storage.Tx, tenant, key, operationID string) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE idempotency_keys SET operation_id = ? WHERE tenant = ? AND key = ?`,
 		operationID, tenant, key)

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// WarnAt is the number of sealed values at which the counter starts to ask for a new key. It is half of the limit for AES-GCM.
+	// WarnAt is the number of sealed values from which the counter warns that the key must be replaced. It is half of the limit for
+	// AES-GCM.
 	WarnAt = 1 << 31
 
 	interval = time.Minute
@@ -39,18 +40,19 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
-// Counter adds the values that a replica seals to the count of all replicas. Its methods must not be called concurrently.
+// Counter adds the number of values that a replica has sealed to the count of all replicas. Its methods must not be called
+// concurrently.
 type Counter struct {
 	Options
 
 	total *prometheus.GaugeVec
-	// stored is how many of the values that Keys.Sealed counts were already added to the count in the database.
+	// stored is the part of Keys.Sealed that was already added to the count in the database.
 	stored int64
 	// warned is the time of the last warning.
 	warned time.Time
 }
 
-// Open migrates the table, registers the metric and returns the counter.
+// Open migrates the table, registers the metric and returns a Counter.
 func Open(ctx context.Context, options Options) (*Counter, error) {
 	if err := options.DB.Migrate(ctx, "seal_counts", migrations, "migrations"); err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func Open(ctx context.Context, options Options) (*Counter, error) {
 
 	c := &Counter{Options: options, total: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "environment_broker_sealed_values",
-		Help: "Values that all replicas have sealed with the first key of APP_DATABASE_SECRET_KEYS. Replace the key before 4294967296.",
+		Help: "Values that all replicas have sealed with the first key of APP_DATABASE_SECRET_KEYS. Replace the key before the count reaches 4294967296.",
 	}, []string{"key"})}
 	options.Metrics.MustRegister(c.total)
 
@@ -85,8 +87,8 @@ func (c *Counter) Part() lifecycle.Part {
 	}}
 }
 
-// Store adds the values that were sealed since the last call, updates the metric, and warns if the key has sealed WarnAt values. If a call
-// fails, the next call adds the same values, possibly a second time.
+// Store adds the values that were sealed since the last call, updates the metric, and warns if the key has sealed WarnAt values.
+// If a call fails, the next call adds the same values again, so that they may be counted twice.
 func (c *Counter) Store(ctx context.Context) error {
 	key, sealed := c.Keys.Sealed()
 
@@ -101,7 +103,7 @@ func (c *Counter) Store(ctx context.Context) error {
 	if now := c.Clock.Now(); total >= WarnAt && now.Sub(c.warned) >= warnInterval {
 		c.warned = now
 		c.Log.WithFields(logrus.Fields{"key": key, "values": total}).Warn("the first key of APP_DATABASE_SECRET_KEYS has sealed more than 2^31 values: " +
-			"replace it before 2^32, as docs/operator/keys.md describes")
+			"replace it before the count reaches 2^32, as docs/operator/keys.md describes")
 	}
 
 	return nil

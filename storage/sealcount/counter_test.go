@@ -68,7 +68,7 @@ func (r replica) want(key, count string) {
 	r.Helper()
 
 	text := `
-# HELP environment_broker_sealed_values Values that all replicas have sealed with the first key of APP_DATABASE_SECRET_KEYS. Replace the key before 4294967296.
+# HELP environment_broker_sealed_values Values that all replicas have sealed with the first key of APP_DATABASE_SECRET_KEYS. Replace the key before the count reaches 4294967296.
 # TYPE environment_broker_sealed_values gauge
 environment_broker_sealed_values{key="` + key + `"} ` + count + `
 `

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// fileName is the name of each SQLite file.
+// fileName is the name of every SQLite file that this package creates.
 const fileName = "test.db"
 
 // EachDatabase runs the test as two subtests, with a new SQLite file and with a new PostgreSQL database. Both databases contain the empty
@@ -33,8 +33,8 @@ func EachEmptyDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 	t.Run("postgres", func(t *testing.T) { test(t, Open(t, postgrestest.Database(t))) })
 }
 
-// Postgres creates a PostgreSQL database with the tables of both services. It copies a template, because migrating takes several times as
-// long.
+// Postgres creates a PostgreSQL database with the tables of both services. It copies a template database, because migrating the
+// tables would take several times as long.
 func Postgres(tb testing.TB) storage.Config {
 	tb.Helper()
 
@@ -62,7 +62,7 @@ func fileIn(dir string) storage.Config {
 	return storage.Config{Driver: storage.DriverSQLite, Path: filepath.Join(dir, fileName)}
 }
 
-// VolatileDir creates a temporary folder in memory, or on disk if memory is short. The folder is removed after the test.
+// VolatileDir creates a temporary folder in memory, or on disk if there is little memory. The folder is removed after the test.
 func VolatileDir(tb testing.TB) string {
 	tb.Helper()
 
@@ -110,7 +110,7 @@ func Keys(tb testing.TB) *secret.Keyring {
 	return keys
 }
 
-// Fill makes a SQLite database reject growth, as on a full disk, until Empty is called.
+// Fill makes a SQLite database reject every write for which the file would have to grow, as on a full disk, until Empty is called.
 func Fill(tb testing.TB, db *storage.DB) {
 	tb.Helper()
 	bound(tb, db, `PRAGMA max_page_count = 1`) // the smallest possible limit: the current size
@@ -122,7 +122,7 @@ func Empty(tb testing.TB, db *storage.DB) {
 	bound(tb, db, `PRAGMA max_page_count = 1000000`)
 }
 
-// bound executes the pragma on the connection for writes.
+// bound executes the pragma, which limits the size of the database, on the connection for writes.
 func bound(tb testing.TB, db *storage.DB, pragma string) {
 	tb.Helper()
 

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// Claim claims operations of the given kinds as an engine does: first those that are due again, and then pending ones. It ignores
-// claim.Kind and claim.Pending.
+// Claim claims operations of the given kinds in the order in which an engine would: first those that are due again, and then
+// pending ones. It overrides claim.Kind and claim.Pending.
 func Claim(t testing.TB, store process.Store, claim process.Claim, kinds ...string) []process.Claimed {
 	t.Helper()
 
@@ -34,7 +34,7 @@ func Claim(t testing.TB, store process.Store, claim process.Claim, kinds ...stri
 	return all
 }
 
-// Hold accepts an operation of the instance and claims it for an hour. Tests of fenced writes need the lease.
+// Hold accepts an operation for the instance and claims it for an hour. Tests of fenced writes need its lease.
 func Hold(tb testing.TB, db *storage.DB, store *operations.Store, kind, instanceID string) process.Record {
 	tb.Helper()
 
@@ -57,8 +57,8 @@ func Hold(tb testing.TB, db *storage.DB, store *operations.Store, kind, instance
 	return claimed[0].Record
 }
 
-// Insertions is implemented by instances.Store. The interface keeps this package independent of the store, whose tests use this
-// package.
+// Insertions is implemented by instances.Store. This package cannot import package instances, because the tests of that package
+// use this one.
 type Insertions interface {
 	Insertion(instance environment.Instance) (storage.Statement, error)
 }

@@ -34,7 +34,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/writecheck"
 )
 
-// migrate creates the tables of both services. Their names do not collide.
+// migrate creates the tables of the broker and the Provisioner in one database. No two tables have the same name.
 func migrate(ctx context.Context, config storage.Config) (err error) {
 	db, err := storage.Open(ctx, config)
 	if err != nil {
@@ -96,6 +96,6 @@ var sqliteFile = sync.OnceValues(func() (content []byte, err error) {
 		return nil, err
 	}
 
-	// The file is complete, because SQLite removes the write-ahead log when the last connection is closed.
+	// The file contains all changes, because SQLite merges and removes the write-ahead log when the last connection is closed.
 	return os.ReadFile(filepath.Join(folder, fileName))
 })

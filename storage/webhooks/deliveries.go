@@ -10,20 +10,21 @@ import (
 	"github.com/environment-broker/environment-broker/storage/eventlog"
 )
 
-// errLeaseLost makes the transaction roll back if the replica has lost the webhook's lease.
+// errLeaseLost rolls the transaction back if the replica has lost the webhook's lease.
 var errLeaseLost = errors.New("another replica delivers")
 
-// Delivery is an event that a webhook has not confirmed.
+// Delivery is an event that the webhook's receiver has not confirmed.
 type Delivery struct {
 	WebhookID string
 	Event     eventlog.Event
-	// Attempts is the number of delivery attempts that were started. FirstAt is when the first one started.
+	// Attempts is the number of delivery attempts that have started. FirstAt is when the first of them started.
 	Attempts int
 	FirstAt  time.Time
-	// Dead is true if the delivery is a dead letter: its last attempt has failed. Otherwise, NextAt is the time of the next attempt.
+	// Dead is true if the delivery is a dead letter, because its last permitted attempt has failed. Otherwise, NextAt is the time of
+	// the next attempt.
 	Dead   bool
 	NextAt time.Time
-	// Status and Error are the result of the last attempt.
+	// Status and Error describe the result of the last attempt: the HTTP status, and the error if there was one.
 	Status int
 	Error  string
 }
@@ -55,25 +56,25 @@ func deliveries(webhookID string, rows []deliveryRow) []Delivery {
 	return all
 }
 
-// Hold takes or renews the owner's lease on a webhook. It reports false if another replica has the lease, or if the webhook was deleted
-// or disabled.
+// Hold takes the lease on a webhook for the owner, or renews it. It reports false if another replica has the lease, or if the
+// webhook was deleted or disabled.
 func (s *Store) Hold(ctx context.Context, id, owner string, now, until time.Time) (bool, error) {
 	held, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhooks SET lease_owner = ?, lease_until = ?
 		WHERE id = ? AND disabled_at IS NULL AND (lease_owner = ? OR lease_until IS NULL OR lease_until <= ?)`,
 		owner, storage.At(until), id, owner, storage.At(now))
 
-	return held == 1, failure.While(err, "taking the lease of webhook %s", id)
+	return held == 1, failure.While(err, "taking the lease on webhook %s", id)
 }
 
-// ReturnLease ends the owner's lease on a webhook, so that another replica can take it immediately.
+// ReturnLease releases the owner's lease on a webhook, so that another replica can take it immediately.
 func (s *Store) ReturnLease(ctx context.Context, id, owner string) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhooks SET lease_until = NULL WHERE id = ? AND lease_owner = ?`, id, owner)
 
-	return failure.While(err, "returning the lease of webhook %s", id)
+	return failure.While(err, "releasing the lease on webhook %s", id)
 }
 
-// Count returns the number of the webhook's dead letters or, if dead is false, of its pending deliveries. It stops counting at
-// limit.
+// Count returns the number of the webhook's dead letters or, if dead is false, of its pending deliveries. If there are more than
+// limit, it returns limit.
 func (s *Store) Count(ctx context.Context, id string, dead bool, limit int) (int, error) {
 	count, err := storage.Get[int](ctx, s.db.Reader(), `SELECT count(*) FROM (
 		SELECT 1 FROM webhook_deliveries WHERE webhook_id = ? AND dead = ? `+storage.Page(limit, 0)+`) AS counted`, id, dead)
@@ -96,7 +97,7 @@ func (s *Store) Add(ctx context.Context, webhook Webhook, owner string, events [
 		}
 
 		for _, event := range events {
-			// The event may have been erased since it was read.
+			// The INSERT selects from events, because the event may have been erased since it was read.
 			if _, err := storage.Exec(ctx, tx, `INSERT INTO webhook_deliveries (webhook_id, position, subject, dead, attempts, next_at, status, error)
 				SELECT ?, position, ?, FALSE, 0, ?, 0, '' FROM events WHERE position = ?`,
 				webhook.ID, event.Subject(), storage.At(now), event.Position); err != nil {
@@ -124,7 +125,7 @@ func (s *Store) Due(ctx context.Context, id string, now time.Time, limit int) ([
 	return deliveries(id, rows), failure.While(err, "finding deliveries of webhook %s", id)
 }
 
-// Attempt records that an attempt has started, and returns the updated delivery.
+// Attempt records that a delivery attempt has started, and returns the updated delivery.
 func (s *Store) Attempt(ctx context.Context, delivery Delivery, now time.Time) (Delivery, error) {
 	delivery.Attempts++
 	if delivery.FirstAt.IsZero() {
@@ -165,8 +166,8 @@ func (s *Store) Deliver(ctx context.Context, delivery Delivery, now time.Time) (
 	return removed == 1, failure.While(err, "recording a delivery of webhook %s", delivery.WebhookID)
 }
 
-// Undelivered returns at most limit dead letters of the webhook or, if dead is false, pending deliveries. It returns those after the given
-// position, in the order of their events.
+// Undelivered returns at most limit of the webhook's dead letters or, if dead is false, of its pending deliveries. It returns
+// those whose events have positions greater than after, in the order of the positions.
 func (s *Store) Undelivered(ctx context.Context, id string, dead bool, after int64, limit int) ([]Delivery, error) {
 	rows, err := storage.Select[deliveryRow](ctx, s.db.Reader(), selectDeliveries+`WHERE webhook_id = ? AND dead = ? AND webhook_deliveries.position > ?
 		ORDER BY webhook_deliveries.position `+storage.Page(limit, 0), id, dead, after)
@@ -174,16 +175,17 @@ func (s *Store) Undelivered(ctx context.Context, id string, dead bool, after int
 	return deliveries(id, rows), failure.While(err, "listing deliveries of webhook %s", id)
 }
 
-// Replayed selects deliveries for Replay.
+// Replayed selects the deliveries that Replay makes due.
 type Replayed struct {
-	// Position selects the delivery of one event, even if it is a dead letter. If it is 0, all dead letters are selected or, if Pending
-	// is set, all pending deliveries.
+	// Position selects the delivery of the event at this position, whether or not it is a dead letter. If Position is 0, all dead
+	// letters are selected or, if Pending is set, all pending deliveries.
 	Position int64
 	Pending  bool
 }
 
-// Replay makes deliveries of the webhook due now, and returns their number. Dead letters get the full number of attempts again. Pending
-// deliveries keep their numbers of attempts, and still wait for earlier deliveries of their subject.
+// Replay makes deliveries of the webhook due now, and returns their number. Dead letters become pending again, with the full
+// number of attempts. Pending deliveries keep their numbers of attempts, and still wait for earlier deliveries with the same
+// subject.
 func (s *Store) Replay(ctx context.Context, tx storage.Tx, id string, which Replayed, now time.Time) (int, error) {
 	var conditions storage.Conditions
 
@@ -204,7 +206,7 @@ type Backlog struct {
 	Dead    int `db:"dead"`
 	// Disabled is the number of disabled webhooks.
 	Disabled int `db:"disabled"`
-	// Behind is the number of events after the position of the enabled webhook with the lowest position.
+	// Behind is the number of events that the enabled webhook with the lowest position has not processed yet.
 	Behind int64 `db:"behind"`
 	// Oldest is the time of the oldest event with a pending delivery, or zero.
 	Oldest storage.Time `db:"oldest"`

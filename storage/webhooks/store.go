@@ -33,23 +33,25 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// place returns the context to which the sealed content of a webhook is bound, so that it cannot be decrypted for another webhook.
+// place returns the additional data with which the content of a webhook is sealed, so that it cannot be decrypted as that of
+// another webhook.
 func place(id string) string { return "webhook " + id }
 
-// Sealed returns the sealed column, for key rotation.
+// Sealed returns the column with the sealed contents, for key rotation.
 func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "webhooks", Column: "content", Place: place}
 }
 
-// Secrets are the secrets for signing messages, in the form whsec_BASE64.
+// Secrets contains the secrets with which messages are signed, in the form whsec_BASE64.
 type Secrets struct {
 	Current secret.String
-	// Messages are also signed with Previous until PreviousUntil. Previous is empty before the first rotation.
+	// Previous is the secret before the last rotation, or empty if there was none. Until PreviousUntil, messages are also signed with
+	// it.
 	Previous      secret.String
 	PreviousUntil time.Time
 }
 
-// Webhook is a receiver of events.
+// Webhook describes a receiver of events.
 type Webhook struct {
 	ID      string
 	URL     secret.String // may contain a token
@@ -127,7 +129,7 @@ func (s *Store) sealed(webhook Webhook) (string, error) {
 	return s.keys.Seal(plain, place(webhook.ID)), nil
 }
 
-// Create adds a webhook, which receives the events after the current end of the log.
+// Create adds a webhook. The webhook receives the events that are added to the log after this.
 func (s *Store) Create(ctx context.Context, tx storage.Tx, webhook Webhook) error {
 	content, err := s.sealed(webhook)
 	if err != nil {
@@ -182,7 +184,7 @@ func (s *Store) List(ctx context.Context) ([]Webhook, error) {
 	return listed, nil
 }
 
-// Delete removes a webhook with its deliveries. It reports false if the webhook does not exist.
+// Delete removes a webhook and its deliveries. It reports false if the webhook does not exist.
 func (s *Store) Delete(ctx context.Context, tx storage.Tx, id string) (bool, error) {
 	removed, err := storage.Exec(ctx, tx, `DELETE FROM webhooks WHERE id = ?`, id)
 

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// interval limits the cost of frequent probes. For this time after a successful write, Run tests only whether the database
-	// responds.
+	// interval limits the cost of frequent probes. After a successful write, Run tests only whether the database responds until this
+	// time has passed.
 	interval = 5 * time.Second
-	// contentSize is the size of the written content in bytes, about as much as the rows of a new instance. Several pages cannot fit
-	// into the free space of the pages that a full database already has.
+	// contentSize is the size of the written content in bytes, about as much as the rows of a new instance. It takes several database
+	// pages, so that a full database cannot store it in the free space of existing pages.
 	contentSize = 12 << 10
-	// keep is the minimum time for which the last row of a stopped replica is kept.
+	// keep is how long, at least, the last row of a stopped replica is kept.
 	keep = time.Hour
 )
 
@@ -33,9 +33,9 @@ type Check struct {
 	db      *storage.DB
 	clock   clock.PassiveClock
 	replica string
-	// turn contains one token. Its holder may write and may use the fields below.
+	// turn contains one token. Only the holder of the token may write or use the fields below.
 	turn chan struct{}
-	// number is the number of the last row.
+	// number is the number of the row that was written last.
 	number int64
 	// succeeded is when the last write succeeded.
 	succeeded time.Time
@@ -58,7 +58,8 @@ func Open(ctx context.Context, db *storage.DB, clock clock.PassiveClock) (*Check
 }
 
 // Run fails if the database does not respond or does not store a row. Concurrent calls write one after the other. Each call
-// replaces the row of this replica, so replicas do not wait for each other and the table stays small.
+// replaces the row of this replica, so the table stays small. Because each replica has its own row, replicas do not wait for each
+// other.
 func (c *Check) Run(ctx context.Context) error {
 	select {
 	case <-c.turn:
@@ -82,7 +83,8 @@ func (c *Check) Run(ctx context.Context) error {
 }
 
 // write inserts a row before it removes the previous one, so that a full database cannot reuse the space of the previous row. The
-// statements are not in one transaction, because a transaction that declares itself as read-write succeeds in a read-only session.
+// statements are not in one transaction, because a transaction that is declared as read-write would succeed even in a read-only
+// session.
 func (c *Check) write(ctx context.Context, now time.Time) error {
 	content := make([]byte, contentSize)
 	_, _ = rand.Read(content) // never fails; random content cannot be compressed

@@ -1,3 +1,3 @@
-// Package writecheck tests whether the database of a service accepts writes, for its readiness. A database that responds may still
-// reject writes, for example because its disk is full or because it is read-only.
+// Package writecheck tests whether the database of a service accepts writes. The readiness probe of the service uses it. A
+// database that responds may still reject writes, for example because its disk is full or because it is read-only.
 package writecheck

@@ -59,7 +59,7 @@ func startHub(t *testing.T) *hub {
 
 	config, err := environment.Start()
 	if err != nil {
-		t.Fatalf("starting the kube-apiserver of .bin, which `make garden` builds: %v", err)
+		t.Fatalf("starting the kube-apiserver in .bin, which `make garden` builds: %v", err)
 	}
 
 	t.Cleanup(func() {

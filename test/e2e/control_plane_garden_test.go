@@ -52,7 +52,7 @@ func startControlPlane(t *testing.T, variables ...string) *controlPlane {
 
 	config, err := environment.Start()
 	if err != nil {
-		t.Fatalf("starting the kube-apiserver of .bin, which `make garden` builds: %v", err)
+		t.Fatalf("starting the kube-apiserver in .bin, which `make garden` builds: %v", err)
 	}
 
 	t.Cleanup(func() { p.must(environment.Stop()) })
@@ -379,7 +379,7 @@ func (p *controlPlane) testForbidden() {
 	p.must(p.api.Delete(p.Context(), p.permission()))
 	p.orderIn("forbidden", "account", "plain", "")
 	p.wantShown("forbidden", "in progress", "delayed, retrying: the control plane rejects our credentials with status 403: an operator must correct "+
-		"APP_CONTROL_PLANE_KUBECONFIG_PATH, or let its user get and list ConfigMaps and Secrets", "or let its user get and list ConfigMaps and Secrets")
+		"APP_CONTROL_PLANE_KUBECONFIG_PATH, or allow its user to get and list ConfigMaps and Secrets", "or allow its user to get and list ConfigMaps and Secrets")
 	p.create(p.permission())
 	p.WantSucceeded("forbidden")
 }

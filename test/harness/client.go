@@ -166,7 +166,8 @@ func (c Client) Try(method, path string, body any) (Reply, error) {
 	return reply, err
 }
 
-// Send sends a request like [Client.Try]. It fails the test if that returns an error or if the status is not want.
+// Send sends a request like [Client.Try]. It fails the test if Try would return an error or if the response status differs from
+// want.
 func (c Client) Send(method, path string, body any, want int) Reply {
 	c.Helper()
 
@@ -253,7 +254,7 @@ func (c Client) WantGone(id string) {
 	c.Send(http.MethodGet, InstancePath(id), nil, http.StatusNotFound)
 }
 
-// Until is the function [Until] for the test of the client.
+// Until is like the function [Until], but fails the client's test.
 func (c Client) Until(what string, condition func() bool) {
 	c.Helper()
 	Until(c, what, condition)

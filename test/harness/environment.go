@@ -28,7 +28,7 @@ const (
 	Password = "secret"
 )
 
-// anyPort lets the operating system choose a port of the loopback interface.
+// anyPort lets the operating system choose a free port on the loopback interface.
 const anyPort = "127.0.0.1:0"
 
 // Options of an [Environment]. The zero value is valid.
@@ -37,8 +37,8 @@ type Options struct {
 	Database Database
 	// ClusterCreation is how long the garden takes to create or change a cluster. A deletion takes half as long.
 	ClusterCreation time.Duration
-	// Configure changes the settings of the services before they start. It may be nil. The URL of the Provisioner in the broker's
-	// settings is set later.
+	// Configure changes the settings of the services before they start. It may be nil. The Provisioner's URL in the broker's
+	// settings is set only afterwards.
 	Configure func(*broker.Config, *provisioner.Config)
 	// Log is the broker's log, and ProvisionerLog the Provisioner's. Nil discards the log.
 	Log, ProvisionerLog logrus.FieldLogger

@@ -184,7 +184,7 @@ func Refuse(w http.ResponseWriter, _ *http.Request) {
 // Disconnect is a [Fault] that closes the connection without a response.
 func Disconnect(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// NoAnswer is a [Fault] that never responds.
+// NoAnswer is a [Fault] that never responds. It waits until the client disconnects.
 func NoAnswer(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 // Garbage is a [Fault] that responds with something other than GraphQL.

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
 )
 
-// Root is the path of the repository, relative to a test package in a folder of test/.
+// Root is the path of the repository, relative to a test package in a direct subfolder of test/.
 const Root = "../.."
 
 // builds maps the name of a program to a function that builds it once per test run and returns its path.

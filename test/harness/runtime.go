@@ -45,7 +45,8 @@ func WantRuntimeResponds(r Reporter, reason string, kubeconfig []byte) {
 	}
 }
 
-// SmallRuntime returns a valid order for a runtime with a small AWS cluster. Both have the given name.
+// SmallRuntime returns a valid order for a runtime with a small AWS cluster. The runtime and the cluster both have the given
+// name.
 func SmallRuntime(name string) *wire.ProvisionRuntimeInput {
 	return &wire.ProvisionRuntimeInput{
 		RuntimeInput: &wire.RuntimeInput{Name: name},

@@ -24,7 +24,8 @@ type Reporter interface {
 	Fatalf(format string, args ...any)
 }
 
-// Until waits until the condition is true. After [Patience], it fails the test with a message that contains the text in what.
+// Until waits until the condition is true. After [Patience], it fails the test. The value of what describes the condition in the
+// failure message.
 func Until(r Reporter, what string, condition func() bool) {
 	r.Helper()
 
@@ -70,7 +71,7 @@ func Run(tb testing.TB, service func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// Seed returns the seed of a random test and logs it. The environment variable TEST_SEED sets the seed, to repeat a run.
+// Seed returns the seed for a random test and logs it. To repeat a run, set the environment variable TEST_SEED to its seed.
 func Seed(tb testing.TB) uint64 {
 	tb.Helper()
 

@@ -137,15 +137,15 @@ func TestRejections(t *testing.T) {
 		},
 		"no tenant": {
 			reason: "every call needs a tenant", body: "runtime_status",
-			want: permanentError("the tenant header is missing: it contains the account", "err_provisioner_bad_request", "provisioner"),
+			want: permanentError("the tenant header is missing: it must contain the account ID", "err_provisioner_bad_request", "provisioner"),
 		},
 		"another tenant reads": {
 			reason: "a runtime of another tenant is invisible", body: "runtime_status", tenant: "other",
-			want: permanentError(`there is no runtime "`+*ordered.RuntimeID+`" of this tenant`, "err_db_not_found", "db - provisioner"),
+			want: permanentError(`this tenant has no runtime "`+*ordered.RuntimeID+`"`, "err_db_not_found", "db - provisioner"),
 		},
 		"another tenant removes": {
 			reason: "a runtime of another tenant cannot be removed", body: "deprovision", tenant: "other",
-			want: permanentError(`there is no runtime "`+*ordered.RuntimeID+`" of this tenant`, "err_db_not_found", "db - provisioner"),
+			want: permanentError(`this tenant has no runtime "`+*ordered.RuntimeID+`"`, "err_db_not_found", "db - provisioner"),
 		},
 		"another tenant orders": {
 			reason: "names of clusters are unique across tenants", body: "provision_gcp", tenant: "other",

@@ -71,7 +71,7 @@ func (s *Samples) Add(at time.Time, name labels.Labels, value float64) {
 	s.series[hash].samples = append(s.series[hash].samples, sample{at.UnixMilli(), value})
 }
 
-// Scrape adds the metrics in text, which has the Prometheus text format. Each metric gets the labels job and instance.
+// Scrape adds the metrics in text, which must be in the Prometheus text format. Each metric gets the job and instance labels.
 func (s *Samples) Scrape(at time.Time, text []byte, job, instance string) error {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 

@@ -18,7 +18,7 @@ type Rules struct {
 	Samples *Samples
 
 	groups []rulefmt.RuleGroup
-	// pending contains the time since which an alert has been active, by the alert's name and labels.
+	// pending contains the time since which each alert has been active, keyed by the alert's name and labels.
 	pending map[string]time.Time
 }
 

@@ -13,16 +13,16 @@ import (
 type Config struct {
 	Enabled bool `env:"ENABLED" help:"serve the console at /console/"`
 
-	OIDCClientID     string        `env:"OIDC_CLIENT_ID"     help:"client ID of the console at the issuer of APP_AUTH_OIDC_ISSUER_URL, with the redirect address APP_PUBLIC_URL/console/login/callback; if empty, users log in with passwords only"`
+	OIDCClientID     string        `env:"OIDC_CLIENT_ID"     help:"console's client ID at the issuer APP_AUTH_OIDC_ISSUER_URL; the client must allow the redirect address APP_PUBLIC_URL/console/login/callback; if empty, users log in with passwords only"`
 	OIDCClientSecret secret.String `env:"OIDC_CLIENT_SECRET" help:"secret of the client; empty for a public client"`
-	OIDCScopes       []string      `env:"OIDC_SCOPES"        help:"scopes that the console requests at the issuer, comma-separated; openid is required"`
+	OIDCScopes       []string      `env:"OIDC_SCOPES"        help:"scopes that the console requests from the issuer, comma-separated; openid is required"`
 
 	BundlesKubeconfigPath string `env:"BUNDLES_KUBECONFIG_PATH" help:"kubeconfig for the bundle provisioner's API server, whose Bundles the console shows; its user needs the verbs get and list for bundles and bundledeployments; the file is read at each request. If empty, the console has no Bundles page"`
 
 	IdleTimeout time.Duration `env:"IDLE_TIMEOUT"     help:"time without requests from the user after which a session ends; live updates of a page do not count"`
 	Lifetime    time.Duration `env:"SESSION_LIFETIME" help:"maximum duration of a session, after which the user logs in again"`
 
-	TenantNameClaim    string `env:"TENANT_NAME_CLAIM"    help:"claim of the ID token that is compared with the administrators of an instance, such as email; if empty, the claim of APP_AUTH_OIDC_NAME_CLAIM. Administrators of an instance see it"`
+	TenantNameClaim    string `env:"TENANT_NAME_CLAIM"    help:"claim of the ID token that is compared with the administrators of an instance, such as email; if empty, the claim of APP_AUTH_OIDC_NAME_CLAIM. Users see the instances that they administer"`
 	TenantAccountClaim string `env:"TENANT_ACCOUNT_CLAIM" help:"claim of the ID token with the global accounts whose instances the user sees; empty for none"`
 }
 

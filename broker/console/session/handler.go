@@ -45,7 +45,7 @@ type Options struct {
 	Keys *secret.Keyring
 	// Access contains the users that log in with passwords, the OIDC issuer, and the checks of origin, host and rate.
 	Access *auth.Access
-	// NameClaim is the claim with the name of a user, as for the operator API.
+	// NameClaim is the claim with the name of a user. The operator API uses the same claim.
 	NameClaim string
 	// PublicURL is the address at which browsers reach the broker.
 	PublicURL string
@@ -189,7 +189,8 @@ func requireOrigin(next http.Handler) http.Handler {
 }
 
 // target returns the action and the object of a request, for audit entries about rejected requests. The action of a change is the
-// last part of the path if it is one of the console's actions, and otherwise access. The pages record accepted changes themselves.
+// last path segment if it names an action of the console, and otherwise auditlog.ActionAccess. The pages record accepted changes
+// themselves.
 func target(r *http.Request) audit.Target {
 	var found audit.Target
 

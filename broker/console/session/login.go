@@ -108,7 +108,7 @@ func (s *Sessions) start(w http.ResponseWriter, r *http.Request, identity auth.I
 
 // unavailable responds with 503 and a text that asks the user to try again later, and logs the cause.
 func (s *Sessions) unavailable(w http.ResponseWriter, r *http.Request, page string, cause error) {
-	s.Log.WithError(cause).Warn("a login at the console failed")
+	s.Log.WithError(cause).Warn("a console login failed")
 	w.Header().Set("Retry-After", "5")
 	s.page(w, r, http.StatusServiceUnavailable, loginPage{Problem: textUnavailable, Return: page})
 }

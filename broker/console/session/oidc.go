@@ -65,7 +65,8 @@ func newIssuer(options Options) *issuer {
 	}
 }
 
-// configuration returns the OAuth configuration with the endpoints of the issuer. It reads the endpoints again if they are too old.
+// configuration returns the OAuth configuration with the endpoints of the issuer. It reads the endpoints again if the cached ones
+// are older than endpointLifetime.
 func (i *issuer) configuration(ctx context.Context) (*oauth2.Config, error) {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()

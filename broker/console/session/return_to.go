@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Home is the path of the first page.
+// Home is the path of the console's home page.
 const Home = "/console/"
 
 // maxReturn is the maximum length of a URL to open after a login, in bytes.

@@ -51,7 +51,7 @@ type stored struct {
 	Means auth.Means `json:"m"`
 	// Proof shows that a password is still valid; see auth.Proof.
 	Proof []byte `json:"p,omitempty"`
-	// Claims are the claims of the token that grant roles.
+	// Claims are those claims of the ID token that grant roles.
 	Claims map[string][]string `json:"c,omitempty"`
 	Tenant Tenant              `json:"t,omitzero"`
 	// Begun is when the user logged in. Seen is when the cookie was last renewed.
@@ -101,8 +101,8 @@ func (s *Sessions) client(w http.ResponseWriter, r *http.Request) (auth.Identity
 		}
 	}
 
-	// Clients with a certificate need no login. Neither does any client of a service without authentication. Passwords and tokens in
-	// the Authorization header are valid only for the APIs.
+	// Clients with a certificate need no login. If the service has no authentication, no client needs one. Passwords and tokens
+	// in the Authorization header are valid only for the APIs.
 	request := r.Clone(r.Context())
 	request.Header.Del("Authorization")
 
@@ -111,8 +111,8 @@ func (s *Sessions) client(w http.ResponseWriter, r *http.Request) (auth.Identity
 	return identity, Session{}, err == nil
 }
 
-// renew extends the session of an active user. It sets the cookie at most once in a twentieth of the idle timeout. Automatic
-// requests of a page do not count, because an unattended page would keep its session alive.
+// renew extends the session of an active user. It sets the cookie at most 20 times per idle timeout. Automatic requests from a
+// page do not extend the session, because an unattended page would otherwise keep its session alive.
 func (s *Sessions) renew(w http.ResponseWriter, r *http.Request, session *stored) {
 	const steps = 20
 
@@ -123,7 +123,7 @@ func (s *Sessions) renew(w http.ResponseWriter, r *http.Request, session *stored
 
 	session.Seen = now
 	if err := s.sessions.set(w, s.secure(r), session, s.expires(*session).Sub(now)); err != nil {
-		s.Log.WithError(err).Warn("renewing a session of the console failed")
+		s.Log.WithError(err).Warn("renewing a console session failed")
 	}
 }
 
@@ -132,7 +132,8 @@ func automatic(r *http.Request) bool {
 	return r.Header.Get("Accept") == "text/event-stream" || r.Header.Get("X-Console-Live") != ""
 }
 
-// begin starts a session: it sets its cookie, which replaces the cookie of an earlier session. The session must have a new ID.
+// begin sets the cookie of a new session, which replaces the cookie of an earlier session. The caller must have given the session
+// a new ID.
 func (s *Sessions) begin(w http.ResponseWriter, r *http.Request, session stored) error {
 	session.Begun = s.Clock.Now()
 	session.Seen = session.Begun

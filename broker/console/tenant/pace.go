@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// shortest and longest limit the interval at which the page of an instance refreshes itself while an operation runs, in seconds.
+	// shortest and longest are the bounds, in seconds, of the interval at which an instance's page refreshes itself while an
+	// operation runs.
 	shortest, longest = 2, 60
 	// refreshBudget is the number of refreshes that a replica serves in a second. With more open pages, each of them refreshes less often.
 	refreshBudget = 20
@@ -26,7 +27,8 @@ type pace struct {
 	seconds int
 }
 
-// interval returns the time until the next refresh of a page, in seconds. It counts the request if it is an automatic refresh.
+// interval returns the time until the next refresh of a page, in seconds. If the request is an automatic refresh, interval counts
+// it.
 func (p *pace) interval(r *http.Request, now time.Time) int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -13,11 +13,11 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// listed is the maximum number of instances per account on the first page. shown is the maximum number of past operations on an
+// listed is the maximum number of instances per account on the home page. shown is the maximum number of past operations on an
 // instance's page.
 const listed, shown = 100, 10
 
-// page writes a page in the layout of the console. It omits the navigation, because its links lead to operator pages.
+// page writes a page in the console's layout. It omits the navigation, whose links lead to operator pages.
 func (p *Pages) page(w http.ResponseWriter, r *http.Request, status int, page views.Page) {
 	page.Shell = views.Shell{Theme: views.Theme(r), Version: p.version}
 
@@ -30,7 +30,7 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request, status int, page vi
 
 // problem writes a page with an error message.
 func (p *Pages) problem(w http.ResponseWriter, r *http.Request, status int, title, text string) {
-	p.page(w, r, status, views.Page{Title: title, Body: views.Message(title, text, session.Home, "Back to the first page")})
+	p.page(w, r, status, views.Page{Title: title, Body: views.Message(title, text, session.Home, "Back to the home page")})
 }
 
 // showHome lists the instances of the user's accounts. It does not list instances that the user only administers, because the

@@ -85,8 +85,8 @@ func New(options Options) http.Handler {
 	return router
 }
 
-// owned returns the instance in the path if the user may see it. Otherwise it returns storage.ErrNotFound, and marks requests for
-// instances of other tenants for the audit log.
+// owned returns the instance that the request path names, if the user may see it. Otherwise it returns storage.ErrNotFound, and
+// marks requests for instances of other tenants for the audit log.
 func (p *Pages) owned(r *http.Request) (environment.Instance, error) {
 	ctx := r.Context()
 
@@ -145,6 +145,6 @@ func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 
-	p.Log.WithError(err).Error("showing a page of the console failed")
+	p.Log.WithError(err).Error("showing a console page failed")
 	p.problem(w, r, httpserver.RefusalOf(err).Status, "Not available", textUnavailable)
 }

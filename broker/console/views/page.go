@@ -20,10 +20,10 @@ import (
 type Page struct {
 	// Title is the title of the window. Unless Body contains a heading, it is also the heading.
 	Title string
-	// Section is the path of the navigation entry that contains the page, or empty.
+	// Section is the path of the navigation entry that is highlighted for the page. It is empty if there is none.
 	Section string
 	Shell   Shell
-	// Live is the URL of the server-sent events that refresh the page, or empty.
+	// Live is the URL of the server-sent events that refresh the page. It is empty if the page does not refresh itself.
 	Live string
 	Body templ.Component
 }
@@ -48,7 +48,7 @@ type Section struct{ Name, Path string }
 // ThemeCookie is the name of the cookie with the theme.
 const ThemeCookie = "console-theme"
 
-// Theme returns the theme that the request selects with its cookie, or an empty string.
+// Theme returns the theme in the request's cookie, or an empty string if there is no valid one.
 func Theme(r *http.Request) string {
 	cookie, err := r.Cookie(ThemeCookie)
 	if err != nil || cookie.Value != "light" && cookie.Value != "dark" {
@@ -100,7 +100,7 @@ func relative(at, now time.Time) string {
 	return timetext.Duration(now.Sub(at)) + " ago"
 }
 
-// duration formats a duration. It also shows durations below a second, because they are frequent among steps.
+// duration formats a duration. It does not round durations below a second to 0, because many steps are that short.
 func duration(d time.Duration) string {
 	if d > 0 && d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())

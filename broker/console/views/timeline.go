@@ -32,7 +32,7 @@ func (s Stage) Took() time.Duration { return s.End.Sub(s.Began) }
 type Step struct {
 	Name    string
 	Entries []operatorapi.TimelineEntry
-	// Running is when the running attempt began, or zero.
+	// Running is when the current attempt began. It is zero if no attempt is running.
 	Running time.Time
 }
 

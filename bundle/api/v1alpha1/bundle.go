@@ -15,10 +15,11 @@ const (
 	PhaseUnpacked  Phase = "Unpacked"
 )
 
-// TypeUnpacked is the condition that is true while the content of a Bundle is stored and can be fetched.
+// TypeUnpacked is the type of the condition that is true while the content of a Bundle is stored and can be fetched.
 const TypeUnpacked = "Unpacked"
 
-// Reasons of the TypeUnpacked condition. The TypeHasValidBundle condition also uses UnpackPending, UnpackSuccessful and UnpackFailed.
+// Reasons of the TypeUnpacked condition. The reasons UnpackPending, UnpackSuccessful and UnpackFailed are also used by the
+// TypeHasValidBundle condition.
 const (
 	ReasonUnpackPending             = "UnpackPending"
 	ReasonUnpacking                 = "Unpacking"
@@ -63,7 +64,7 @@ type BundleList struct {
 	Items []Bundle `json:"items"`
 }
 
-// BundleSpec is the desired content.
+// BundleSpec describes the desired content.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a Bundle cannot change: create another Bundle"
 type BundleSpec struct {

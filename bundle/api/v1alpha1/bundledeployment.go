@@ -31,7 +31,7 @@ const (
 	ReasonUnhealthy                = "Unhealthy"
 	ReasonObjectLookupFailure      = "ObjectLookupFailure"
 
-	// ReasonInstallPending and the reasons below are not in rukpak.
+	// ReasonInstallPending and the reasons after it do not exist in rukpak.
 	ReasonInstallPending    = "InstallPending"
 	ReasonDependencyPending = "DependencyPending"
 	ReasonSuspended         = "Suspended"
@@ -76,7 +76,7 @@ type BundleDeploymentList struct {
 	Items []BundleDeployment `json:"items"`
 }
 
-// BundleDeploymentSpec is the desired installation.
+// BundleDeploymentSpec describes the desired installation.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.dryRunOf) || size(self.dryRunOf) == 0 || has(self.dryRun) && self.dryRun",message="dryRunOf needs dryRun"
 type BundleDeploymentSpec struct {
@@ -121,8 +121,8 @@ type BundleDeploymentSpec struct {
 	//
 	// +optional
 	DryRun bool `json:"dryRun,omitempty"`
-	// DryRunOf names another BundleDeployment. The dry run then shows what would change if the Bundle were the next one of that
-	// BundleDeployment, but with the target and the install namespace of this BundleDeployment. This field is not in rukpak.
+	// DryRunOf names another BundleDeployment. The dry run then shows what would change if that BundleDeployment installed the Bundle
+	// next, but with the target and the install namespace of this BundleDeployment. This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
@@ -158,7 +158,7 @@ type BundleTemplate struct {
 	Spec     TemplateSpec      `json:"spec"`
 }
 
-// TemplateSpec has the same fields as BundleSpec, but it may change.
+// TemplateSpec has the same fields as BundleSpec. Unlike a BundleSpec, it may change.
 type TemplateSpec struct {
 	// ProvisionerClassName names the controller that unpacks the Bundle.
 	//
@@ -195,17 +195,18 @@ type Dependency struct {
 
 // BundleDeploymentStatus describes the installed Bundle and the state of its objects, as last observed.
 type BundleDeploymentStatus struct {
-	// ActiveBundle names the Bundle whose objects are installed. It changes once the objects of another Bundle are installed.
+	// ActiveBundle names the Bundle whose objects are installed. It changes to another Bundle only after the objects of that Bundle
+	// are installed.
 	//
 	// +optional
 	ActiveBundle string `json:"activeBundle,omitempty"`
-	// ActiveConfig is the config with which the active Bundle is installed. This field is not in rukpak.
+	// ActiveConfig is the value of spec.config with which the active Bundle was installed. This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ActiveConfig *runtime.RawExtension `json:"activeConfig,omitempty"`
-	// History lists the installed versions, newest first. The oldest versions are dropped, so that the list has at most ten versions
-	// and 256 KiB. This field is not in rukpak.
+	// History lists the installed versions, newest first. The oldest versions are dropped when the list exceeds ten versions or 256
+	// KiB. This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=10
@@ -227,15 +228,15 @@ type BundleDeploymentStatus struct {
 type Version struct {
 	// Number is the sequence number of the installation, starting with 1.
 	Number int64 `json:"number"`
-	// Bundle is the name of the Bundle at that time. Bundles that are no longer installed are deleted.
+	// Bundle is the name of the installed Bundle. The Bundle itself is deleted when another one has been installed.
 	Bundle string `json:"bundle"`
-	// Digest is the digest of the content.
+	// Digest is the digest of the Bundle's content.
 	//
 	// +optional
 	Digest string `json:"digest,omitempty"`
 	// InstalledAt is the time at which the installation of the version was complete.
 	InstalledAt metav1.Time `json:"installedAt"`
-	// Template describes the same Bundle: its source is status.resolvedSource of that Bundle.
+	// Template describes a Bundle with the same content: its source is the status.resolvedSource of the installed Bundle.
 	Template BundleTemplate `json:"template"`
 	// Config is the value of spec.config with which the version was installed.
 	//
@@ -244,11 +245,11 @@ type Version struct {
 	Config *runtime.RawExtension `json:"config,omitempty"`
 }
 
-// Comparison describes the differences between a Bundle and a cluster. It quotes no values of Secrets.
+// Comparison describes the differences between a Bundle and a cluster. It does not contain values of Secrets.
 type Comparison struct {
 	// Bundle is the name of the compared Bundle.
 	Bundle string `json:"bundle"`
-	// Differences lists at most 1000 objects.
+	// Differences lists the objects that an installation would change, at most 1000.
 	//
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=atomic

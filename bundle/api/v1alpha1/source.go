@@ -14,7 +14,7 @@ const (
 	SourceTypeUpload     SourceType = "upload"
 )
 
-// BundleSource says where the content of a bundle comes from. Exactly the block that the type names is set.
+// BundleSource is the source of a bundle's content. The block that type names must be set, and no other block.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.image) == (self.type == 'image')",message="source.image must be set if, and only if, type is image"
 // +kubebuilder:validation:XValidation:rule="has(self.git) == (self.type == 'git')",message="source.git must be set if, and only if, type is git"
@@ -27,7 +27,7 @@ type BundleSource struct {
 	//
 	// +optional
 	Image *ImageSource `json:"image,omitempty"`
-	// Git is a folder of a Git repository.
+	// Git is a folder in a Git repository.
 	//
 	// +optional
 	Git *GitSource `json:"git,omitempty"`
@@ -41,7 +41,7 @@ type BundleSource struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	ConfigMaps []ConfigMapSource `json:"configMaps,omitempty"`
-	// Upload waits until a client uploads the content.
+	// Upload is an archive that a client uploads. The Bundle is pending until then.
 	//
 	// +optional
 	Upload *UploadSource `json:"upload,omitempty"`
@@ -59,7 +59,7 @@ type ImageSource struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ImagePullSecretName string `json:"pullSecret,omitempty"`
-	// InsecureSkipTLSVerify means that any certificate of the registry is accepted.
+	// InsecureSkipTLSVerify accepts any certificate of the registry.
 	//
 	// +optional
 	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify,omitempty"`
@@ -74,8 +74,8 @@ type ImageSource struct {
 	Verification *ImageVerification `json:"verification,omitempty"`
 }
 
-// ImageVerification names public keys in PEM form. The image must have a cosign signature that one of them verifies. Transparency logs
-// are not consulted.
+// ImageVerification names public keys in PEM form. At least one of the keys must verify a cosign signature of the image.
+// Transparency logs are not consulted.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.secret) != has(self.configMap)",message="set exactly one of secret and configMap"
 type ImageVerification struct {
@@ -101,8 +101,8 @@ type PublicKeyReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// GitSource is a folder of a commit. For repositories with https:// or http://, the Secret with a user name and a password is optional.
-// Repositories with SSH require a Secret with a key.
+// GitSource is a folder in a commit. An https:// or http:// repository can have a Secret with a user name and a password. An SSH
+// repository requires a Secret with a key.
 type GitSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -143,7 +143,7 @@ type HTTPSource struct {
 	// +kubebuilder:validation:Pattern=`^https?://`
 	URL string `json:"url"`
 	// SHA256 is the expected digest of the archive in hexadecimal digits. If it is empty, any archive is accepted, and
-	// status.resolvedSource contains the digest of the unpacked one. This field is not in rukpak.
+	// status.resolvedSource contains the digest of the archive that was unpacked. This field is not in rukpak.
 	//
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
@@ -152,11 +152,11 @@ type HTTPSource struct {
 	Auth Authorization `json:"auth,omitempty"`
 }
 
-// ConfigMapSource places the keys of a ConfigMap into a folder of the bundle.
+// ConfigMapSource places each key of a ConfigMap as a file into a folder of the bundle.
 type ConfigMapSource struct {
 	// ConfigMap is in the provisioner's namespace.
 	ConfigMap LocalReference `json:"configMap"`
-	// Path is the folder of the bundle. Empty means its root.
+	// Path is the folder for the files of the ConfigMap. Empty means the root of the bundle.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -177,7 +177,7 @@ type UploadSource struct {
 
 // Authorization contains the credentials for a source.
 type Authorization struct {
-	// Secret is in the provisioner's namespace. Keys: username and password, or ssh-privatekey and ssh-knownhosts.
+	// Secret is in the provisioner's namespace. It has the keys username and password, or ssh-privatekey and ssh-knownhosts.
 	//
 	// +optional
 	Secret LocalReference `json:"secret,omitempty"`

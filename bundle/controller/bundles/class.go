@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Format checks bundles, and converts them to the format that BundleDeployments read. Errors of the kind failure.Transient may be
-// temporary; all others are faults of the bundle.
+// Format checks bundles, and converts them to the format that BundleDeployments read. An error of the kind failure.Transient may
+// be temporary. All other errors mean that the bundle is invalid.
 type Format interface {
 	Convert(ctx context.Context, bundle fs.FS) (fs.FS, error)
 }
@@ -22,7 +22,7 @@ type Class struct {
 	Format Format
 }
 
-// byName returns the formats of the classes. It fails if a name is not an RFC 1123 DNS label, or occurs twice.
+// byName returns the formats by class name. It fails if a name occurs twice or is not an RFC 1123 DNS label.
 func byName(classes []Class) (map[string]Format, error) {
 	formats := map[string]Format{}
 

@@ -21,7 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/controller/ownwrites"
 )
 
-// Finalizer keeps a deleted Bundle until its attempt to unpack is canceled and its upload is removed, or kept for a rollback.
+// Finalizer keeps a deleted Bundle until the current attempt to unpack it has been canceled and its upload has been removed,
+// unless a rollback may need the upload.
 const Finalizer = "core.rukpak.io/delete-cached-bundle"
 
 const (
@@ -29,7 +30,7 @@ const (
 	callTimeout = 30 * time.Second
 	// maxMessage is the maximum length of a condition's message, in bytes. The API server accepts 32 KiB.
 	maxMessage = 4 << 10
-	// action is the action in the events that the controller records.
+	// action is the value of the action field in the events that the controller records.
 	action = "Unpack"
 	// waitingForWorker is the condition message of a Bundle while all workers are busy.
 	waitingForWorker = "waiting for a free worker"
@@ -60,7 +61,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-// reconcile updates the status of a Bundle. It starts an attempt to unpack if one is due, but does not wait for it.
+// reconcile updates the status of a Bundle. If an attempt to unpack it is due, reconcile starts the attempt, but does not wait for
+// the result.
 func (r *reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -110,8 +112,8 @@ func (r *reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-// observe sets the status according to the last attempt, and starts an attempt if the content is missing. It returns an error if a
-// retry would not help.
+// observe sets the status according to the last attempt to unpack the Bundle, and starts an attempt if the content is missing. It
+// returns an error only if a retry would not help.
 func (r *reconciler) observe(bundle *v1alpha1.Bundle) (reconcile.Result, error) {
 	status := &bundle.Status
 	unpacked := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.TypeUnpacked)
@@ -156,7 +158,7 @@ func (r *reconciler) succeed(bundle *v1alpha1.Bundle) {
 	set(bundle, v1alpha1.PhaseUnpacked, metav1.ConditionTrue, v1alpha1.ReasonUnpackSuccessful, "the content is unpacked: "+bundle.Status.Digest)
 }
 
-// keep leaves the condition unchanged, except that it now refers to the current generation.
+// keep leaves the Unpacked condition unchanged, except for its observed generation.
 func (r *reconciler) keep(bundle *v1alpha1.Bundle) {
 	if current := meta.FindStatusCondition(bundle.Status.Conditions, v1alpha1.TypeUnpacked); current != nil {
 		set(bundle, bundle.Status.Phase, current.Status, current.Reason, current.Message)
@@ -167,7 +169,8 @@ func (r *reconciler) keep(bundle *v1alpha1.Bundle) {
 	set(bundle, v1alpha1.PhaseUnpacking, metav1.ConditionFalse, v1alpha1.ReasonUnpacking, "fetching the content")
 }
 
-// fail reports a failed attempt. It keeps the digest and the resolved source of lost content, because the next attempt needs them.
+// fail reports a failed attempt in the status. It keeps the digest and the resolved source of content that was lost, because the
+// next attempt needs them.
 func (r *reconciler) fail(bundle *v1alpha1.Bundle, attempt job) (reconcile.Result, error) {
 	bundle.Status.ContentURL = ""
 	if bundle.Status.Digest == "" {
@@ -227,7 +230,8 @@ func (r *reconciler) writeStatus(ctx context.Context, former, bundle *v1alpha1.B
 	return true, nil
 }
 
-// finalize cleans up after a deleted Bundle and removes the finalizer. Sweeps of the store remove the content later.
+// finalize cleans up after a deleted Bundle and removes the finalizer. The content stays in the store until a later sweep removes
+// it.
 func (r *reconciler) finalize(ctx context.Context, bundle *v1alpha1.Bundle) error {
 	r.unpacker.forget(bundle.Name)
 

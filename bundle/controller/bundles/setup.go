@@ -29,7 +29,7 @@ const (
 	// concurrency is the number of Bundles that are reconciled at the same time. A reconciliation is short, because the Unpacker
 	// fetches the content.
 	concurrency = 4
-	// minRetry and maxRetry limit the pause after a failed call to the API server.
+	// minRetry and maxRetry limit the pause before a Bundle is reconciled again after an error of the API server.
 	minRetry = 100 * time.Millisecond
 	maxRetry = time.Minute
 )
@@ -94,8 +94,9 @@ func ofClasses(formats map[string]Format) predicate.Predicate {
 	})
 }
 
-// relevant selects the updates that need a reconciliation: changes of the generation (also by a deletion), resyncs, and the removal of the
-// status or a finalizer by somebody else, which the controller restores. It ignores the controller's own changes of the status.
+// relevant selects the updates that require a reconciliation: changes of the generation (which a deletion also changes), resyncs,
+// and the removal of the status or a finalizer by somebody else, which the controller must restore. It ignores the controller's
+// own changes of the status.
 func relevant() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
 		before, known := change.ObjectOld.(*v1alpha1.Bundle)
@@ -113,8 +114,8 @@ type waiting struct {
 	unpacker *Unpacker
 }
 
-// requests returns a function that finds the Bundles that use an object and are not unpacked, and makes their next attempts due. The
-// function returns no requests, because Wake reports the Bundles.
+// requests returns a function that makes the next attempts of the Bundles due that use the changed object and are not unpacked.
+// The function always returns nil, because Wake itself causes the reconciliations.
 func (w waiting) requests(uses func(source v1alpha1.BundleSource, name string) bool) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []reconcile.Request {
 		list := &v1alpha1.BundleList{}
@@ -135,7 +136,7 @@ func (w waiting) requests(uses func(source v1alpha1.BundleSource, name string) b
 	}
 }
 
-// usesConfigMap reports whether a source reads a ConfigMap, as content or for public keys.
+// usesConfigMap reports whether a source reads the ConfigMap with the given name, as content or for public keys.
 func usesConfigMap(source v1alpha1.BundleSource, name string) bool {
 	if source.Image != nil && source.Image.Verification != nil && source.Image.Verification.ConfigMap != nil {
 		return source.Image.Verification.ConfigMap.Name == name
@@ -144,8 +145,8 @@ func usesConfigMap(source v1alpha1.BundleSource, name string) bool {
 	return slices.ContainsFunc(source.ConfigMaps, func(one v1alpha1.ConfigMapSource) bool { return one.ConfigMap.Name == name })
 }
 
-// usesSecret reports whether a source reads public keys from a Secret. Credentials are ignored, because attempts that fail because of
-// them are repeated anyway.
+// usesSecret reports whether a source reads public keys from the Secret with the given name. Secrets with credentials do not
+// count: attempts that fail because of wrong credentials are retried in any case.
 func usesSecret(source v1alpha1.BundleSource, name string) bool {
 	return source.Image != nil && source.Image.Verification != nil && source.Image.Verification.Secret != nil &&
 		source.Image.Verification.Secret.Name == name
@@ -170,7 +171,7 @@ func (u *Unpacker) enqueue(ctx context.Context, queue workqueue.TypedRateLimitin
 	return nil
 }
 
-// jittered varies the pauses of a rate limiter by up to a fifth.
+// jittered varies the pauses of a rate limiter at random by up to a fifth.
 type jittered struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
 }

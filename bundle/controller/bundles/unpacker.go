@@ -21,22 +21,23 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// reportAfter is the time after which the status of a Bundle says that it is being unpacked. Most attempts are shorter, so that the next
-// status already contains their result.
+// reportAfter is how long an attempt may take before the status says that the Bundle is being unpacked. Most attempts are shorter,
+// so that their result is the next change of the status.
 const reportAfter = 500 * time.Millisecond
 
-// Source fetches content.
+// Source fetches the content of Bundles.
 type Source interface {
 	// Fetch writes the content of the Bundle with the given name into a folder. It returns the source with all movable references
-	// pinned. If pending is not empty, the content does not exist yet, and Unpacker.Wake is called once it does.
+	// pinned. If the content does not exist yet, pending describes what Fetch is waiting for, and Unpacker.Wake is called once the
+	// content exists.
 	Fetch(ctx context.Context, name string, from v1alpha1.BundleSource, into *os.Root) (pinned v1alpha1.BundleSource, pending string, err error)
-	// Terminal reports whether a retry after the error would fail in the same way.
+	// Terminal reports whether the error would occur again in every retry.
 	Terminal(err error) bool
-	// Reason returns the reason of the Unpacked condition after a failed Fetch, or an empty string for UnpackFailed.
+	// Reason returns the reason to set in the Unpacked condition after a failed Fetch. An empty string stands for UnpackFailed.
 	Reason(err error) string
 }
 
-// Store keeps content by its digest.
+// Store keeps content under its digest.
 type Store interface {
 	Put(ctx context.Context, content fs.FS) (digest string, err error)
 	Has(digest string) bool
@@ -50,19 +51,19 @@ type UnpackerOptions struct {
 	Classes []Class
 	// Workers is the maximum number of Bundles that are unpacked at the same time.
 	Workers int
-	// Timeout limits an attempt.
+	// Timeout limits the duration of an attempt.
 	Timeout time.Duration
-	// Retry is the pause after the first failed attempt. It doubles with each further failure, up to MaxRetry, and is randomized by up
-	// to a fifth.
+	// Retry is the pause after the first failed attempt. The pause doubles with each further failure, up to MaxRetry, and is varied
+	// at random by up to a fifth.
 	Retry, MaxRetry time.Duration
-	// Folder is the folder for content while it is being unpacked.
+	// Folder is the folder in which content is unpacked before it is stored.
 	Folder   string
 	Registry prometheus.Registerer
 	Log      logr.Logger
 }
 
-// Unpacker fetches, converts and stores content. It has at most one attempt in progress per Bundle. It remembers a success until the
-// controller has written it to the status, and a failure until the next attempt.
+// Unpacker fetches, converts and stores content. It has at most one attempt in progress per Bundle. It remembers a successful
+// result until the controller has written it to the status, and a failure until the next attempt.
 type Unpacker struct {
 	options UnpackerOptions
 	formats map[string]Format
@@ -74,7 +75,7 @@ type Unpacker struct {
 
 	mutex sync.Mutex
 	jobs  map[string]*job
-	// changed contains the names of Bundles that the controller should reconcile. signal is not empty if there are any.
+	// changed contains the names of the Bundles that the controller should reconcile. While it is not empty, signal contains a token.
 	changed map[string]struct{}
 	signal  chan struct{}
 }
@@ -86,7 +87,7 @@ type outcome struct {
 	pending  string
 	err      error
 	terminal bool
-	// reason is the reason of the condition. An empty reason means UnpackFailed.
+	// reason is the reason to set in the condition. An empty reason means UnpackFailed.
 	reason string
 }
 
@@ -102,7 +103,7 @@ type job struct {
 	uid    types.UID
 	state  int
 	cancel context.CancelFunc
-	// again is true if Wake was called since the attempt began. If the attempt fails, another one is then due immediately.
+	// again is true if Wake has been called since the attempt began. If the attempt then fails, the next one is due immediately.
 	again    bool
 	failures int
 	// retryAt is the time of the next attempt after a failure.
@@ -113,7 +114,8 @@ type job struct {
 var errDigestChanged = errors.New("the content differs from the content that was unpacked first: the source has changed. " +
 	"Restore the source, or create another Bundle")
 
-// NewUnpacker returns an Unpacker and registers its metrics. The Unpacker accepts work immediately; Run stops it.
+// NewUnpacker returns an Unpacker and registers its metrics. The Unpacker accepts work immediately, and stops when the context of
+// Run ends.
 func NewUnpacker(options UnpackerOptions) (*Unpacker, error) {
 	formats, err := byName(options.Classes)
 	if err != nil {
@@ -154,7 +156,8 @@ func (u *Unpacker) Fill(bundle *v1alpha1.Bundle) {
 	}
 }
 
-// Wake makes the next attempt to unpack a Bundle due, and reconciles the Bundle. Call it after a change of its source.
+// Wake makes the next attempt to unpack a Bundle due, and asks the controller to reconcile the Bundle. Call it when the content of
+// the source may have changed.
 func (u *Unpacker) Wake(name string) {
 	u.mutex.Lock()
 
@@ -181,7 +184,7 @@ func (u *Unpacker) forget(name string) {
 	}
 }
 
-// ensure starts an attempt if one is due, and returns a copy of the job.
+// ensure starts an attempt to unpack the Bundle if one is due, and returns a copy of the current job.
 func (u *Unpacker) ensure(bundle *v1alpha1.Bundle) job {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
@@ -270,7 +273,7 @@ func (u *Unpacker) set(change func()) {
 	change()
 }
 
-// report asks the controller to reconcile a Bundle. It does not wait for the controller, which runs in one replica only.
+// report asks the controller to reconcile a Bundle. It never waits for the controller, because that does not run in all replicas.
 func (u *Unpacker) report(name string) {
 	u.set(func() { u.changed[name] = struct{}{} })
 
@@ -291,7 +294,7 @@ func (u *Unpacker) take() []string {
 	return names
 }
 
-// pause returns the pause after the given number of failures.
+// pause returns how long to wait after the given number of failures.
 func (u *Unpacker) pause(failures int) time.Duration {
 	pause := u.options.MaxRetry
 	if shift := failures - 1; shift < 20 {

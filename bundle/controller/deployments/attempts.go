@@ -2,8 +2,8 @@ package deployments
 
 import "net/http"
 
-// oneAttempt wraps a transport so that client-go does not repeat calls after a lost connection. Otherwise, client-go would make ten
-// attempts, one per second.
+// oneAttempt wraps a transport so that client-go does not repeat calls after a lost connection. Without it, client-go would make
+// ten attempts, one per second.
 func oneAttempt(next http.RoundTripper) http.RoundTripper { return attempts{next} }
 
 type attempts struct{ next http.RoundTripper }
@@ -18,7 +18,7 @@ func (a attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// lostError hides the text by which client-go recognizes the error of a lost connection.
+// lostError hides the message of a lost connection, by which client-go would recognize that it may repeat the call.
 type lostError struct{ cause error }
 
 func (lostError) Error() string { return "the cluster cannot be reached" }

@@ -14,15 +14,15 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// maxInactive is the maximum number of Bundles in addition to the active and the desired one. They are predecessors that could
-// not be installed, and are kept because operators may want to read their conditions.
+// maxInactive is the maximum number of Bundles that are kept in addition to the active and the desired one. These earlier Bundles
+// could not be installed, and operators may want to read their conditions.
 const maxInactive = 3
 
 // bundles contains the Bundles that a BundleDeployment owns.
 type bundles struct {
 	// desired is the Bundle that the template describes.
 	desired *v1alpha1.Bundle
-	// active is the installed Bundle. It is nil if no Bundle is installed or somebody has deleted it.
+	// active is the installed Bundle. It is nil if no Bundle is installed, or if somebody has deleted the installed one.
 	active *v1alpha1.Bundle
 	all    []v1alpha1.Bundle
 }
@@ -106,7 +106,7 @@ func (p *pass) existing(ctx context.Context, desired *v1alpha1.Bundle) (*v1alpha
 
 	for key := range desired.Labels {
 		if found.Labels[key] != desired.Labels[key] {
-			return nil, fmt.Errorf("the Bundle %s already exists and does not belong to this BundleDeployment: delete it", desired.Name)
+			return nil, fmt.Errorf("the Bundle %s already exists and does not belong to this BundleDeployment: delete the Bundle", desired.Name)
 		}
 	}
 
@@ -148,7 +148,8 @@ func isUnpacked(bundle *v1alpha1.Bundle) bool {
 		meta.IsStatusConditionTrue(bundle.Status.Conditions, v1alpha1.TypeUnpacked)
 }
 
-// bound deletes the oldest inactive Bundles, which are neither desired nor active, until at most limit are left.
+// bound deletes the oldest inactive Bundles until at most limit of them are left. Inactive Bundles are those that are neither
+// desired nor active.
 func (p *pass) bound(ctx context.Context, found *bundles, limit int) error {
 	var inactive []*v1alpha1.Bundle
 

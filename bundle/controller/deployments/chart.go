@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/renderer"
 )
 
-// Chart implements Content for the format helm+v3. It renders the chart with the values in spec.config.
+// Chart implements Content for the helm+v3 format. It renders the chart with the values in spec.config.
 type Chart struct {
 	Fetcher  Fetcher
 	Renderer *renderer.Renderer
@@ -45,11 +45,11 @@ func (c Chart) Load(ctx context.Context, release Release) (loaded Loaded, err er
 	return loaded, err
 }
 
-// skip is the only valid value of the hooks and crds settings.
+// skip is the only value that the hooks and crds settings may have.
 const skip = "skip"
 
-// chartRelease reads the release's config. The values setting is a string with YAML, or an object. All other settings are
-// strings.
+// chartRelease converts the release's config, whose settings are strings. Only the values setting may also be an object instead of
+// a string with YAML.
 func chartRelease(release Release) (renderer.Release, error) {
 	result := renderer.Release{Name: release.Name, Namespace: release.Namespace}
 	settings := map[string]json.RawMessage{}

@@ -23,14 +23,14 @@ import (
 const (
 	// callTimeout limits the duration of each call to a target cluster.
 	callTimeout = 30 * time.Second
-	// largestResponse is the maximum size of a response, in bytes. A watch that has received this much is restarted.
+	// largestResponse is the maximum size of a response, in bytes. A watch is restarted after it has received this many bytes.
 	largestResponse = 32 << 20
 	// callsPerCluster is the maximum number of concurrent calls to one cluster.
 	callsPerCluster = 8
 )
 
-// clusters connects to target clusters. It keeps one connection for each kubeconfig and one circuit breaker for each API server, as long as
-// a BundleDeployment uses them.
+// clusters connects to target clusters. It keeps one connection for each kubeconfig, and one circuit breaker for each API server,
+// as long as any BundleDeployment uses them.
 type clusters struct {
 	reader    client.Reader
 	namespace string
@@ -44,14 +44,14 @@ type clusters struct {
 	breakers map[string]*upstream.System
 }
 
-// target is the connection that uses the kubeconfig from one version of a Secret.
+// target is the connection to a cluster with the kubeconfig from one version of a Secret.
 type target struct {
 	version string
 	host    string
 	cluster *applier.Cluster
-	// credentials holds back calls that use a rejected kubeconfig.
+	// credentials holds back calls while the cluster rejects the kubeconfig.
 	credentials *credentials
-	// users are the names of the BundleDeployments that use the Secret.
+	// users contains the names of the BundleDeployments that use the Secret.
 	users map[string]bool
 }
 
@@ -68,7 +68,7 @@ func newClusters(options Options) (*clusters, error) {
 	}, nil
 }
 
-// of returns the connection to the target cluster of a BundleDeployment. It makes no call to the target.
+// of returns the connection to the target cluster of a BundleDeployment. It does not call the target cluster.
 func (c *clusters) of(ctx context.Context, deployment *v1alpha1.BundleDeployment) (*applier.Cluster, error) {
 	if deployment.Spec.Target == nil {
 		c.release(deployment.Name)
@@ -130,8 +130,8 @@ func (c *clusters) of(ctx context.Context, deployment *v1alpha1.BundleDeployment
 	return known.cluster, nil
 }
 
-// connect returns a connection. Its calls pass through the circuit breaker of the API server, but its watches do not. Both are held
-// back while the cluster rejects the kubeconfig.
+// connect returns a connection to a cluster. Its calls, but not its watches, pass through the circuit breaker for the API server.
+// Both are held back while the cluster rejects the kubeconfig.
 func (c *clusters) connect(config *rest.Config, secret string, own *credentials) (*applier.Cluster, error) {
 	config.QPS = -1
 	config.Wrap(bounds.Responses(largestResponse))
@@ -147,7 +147,7 @@ func (c *clusters) connect(config *rest.Config, secret string, own *credentials)
 	return applier.ConnectWatching(calls, config)
 }
 
-// release forgets that a BundleDeployment uses a target.
+// release records that a BundleDeployment no longer uses its target.
 func (c *clusters) release(deployment string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,8 +186,8 @@ func (c *clusters) dropBreakers() {
 	}
 }
 
-// breaker returns the circuit breaker of an API server. While it is open, only one call per pause is made, for all BundleDeployments
-// together.
+// breaker returns the circuit breaker for an API server. While the breaker is open, only one call per pause is made, for all
+// BundleDeployments together.
 func (c *clusters) breaker(host, secret string) *upstream.System {
 	if c.breakers[host] == nil {
 		c.breakers[host] = upstream.New(upstream.Options{
@@ -199,7 +199,7 @@ func (c *clusters) breaker(host, secret string) *upstream.System {
 	return c.breakers[host]
 }
 
-// count returns the number of target clusters, and how many of them do not respond or reject a kubeconfig.
+// count returns the number of target clusters, and the number of those that do not respond or reject a kubeconfig.
 func (c *clusters) count() (all, unavailable int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,24 +18,25 @@ import (
 )
 
 const (
-	// maxDifferences is the maximum number of objects in a comparison. maxDifference limits the diff of an object, in bytes. After
-	// maxComparison bytes in total, the diffs of further objects are omitted.
+	// maxDifferences is the maximum number of objects in a comparison. maxDifference is the maximum size of one object's diff, in
+	// bytes. Once all diffs together reach maxComparison bytes, the diffs of further objects are omitted.
 	maxDifferences = 1000
 	maxDifference  = 16 << 10
 	maxComparison  = 256 << 10
-	// maxLines is the maximum number of lines of an object that are compared, because comparing more takes too long.
+	// maxLines is the maximum number of lines that are compared for an object, because comparing more would take too long.
 	maxLines = 5000
-	// contextLines is the number of equal lines around a difference.
+	// contextLines is the number of unchanged lines around each difference.
 	contextLines = 3
-	// noFile replaces the name of the object in a diff if the object does not exist yet.
+	// noFile takes the place of the object's name in a diff if the object does not exist yet.
 	noFile = "/dev/null"
 )
 
-// comparison describes differences for the status. It contains neither values of Secrets nor the masked texts.
+// comparison converts differences to the form in which the status shows them. The result contains neither values of Secrets nor
+// the masked texts.
 func comparison(bundle string, differences []applier.Difference, masked []string) *v1alpha1.Comparison {
 	result, size := &v1alpha1.Comparison{Bundle: bundle, Differences: []v1alpha1.ObjectDifference{}}, 0
 
-	// Objects other than Secrets may also contain the secret values.
+	// Mask the values of Secrets in other objects, too.
 	for _, difference := range differences {
 		for _, object := range []*unstructured.Unstructured{difference.Before, difference.After} {
 			if object != nil {
@@ -94,8 +95,8 @@ func unified(difference applier.Difference, masked []string) string {
 	return secret.MaskIn(text, masked...)
 }
 
-// lines returns the compared fields of an object as lines of YAML. It masks the values of a Secret, and marks those that differ from
-// the other object.
+// lines returns the compared fields of an object as lines of YAML. It masks the values of a Secret, and adds the mark to the
+// values that differ from those of other.
 func lines(object, other *unstructured.Unstructured, mark string, masked []string) []string {
 	if object == nil {
 		return nil
@@ -161,8 +162,8 @@ func maskSecret(fields map[string]any, other *unstructured.Unstructured, mark st
 	return fields
 }
 
-// maskedIn returns a copy of a value in which all texts are masked. It masks before the conversion to YAML, which may split a text into
-// several lines.
+// maskedIn returns a copy of a value in which the given texts are masked. Masking must precede the conversion to YAML, which may
+// split a text into several lines.
 func maskedIn(value any, masked []string) any {
 	switch value := value.(type) {
 	case string:

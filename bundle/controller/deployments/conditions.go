@@ -15,7 +15,7 @@ import (
 const maxMessage = 4096
 
 var (
-	// nextAttempt matches the part of a circuit breaker's message that describes the next attempt.
+	// nextAttempt matches the part of a circuit breaker's message that says when the next attempt is made.
 	nextAttempt = regexp.MustCompile(`; (?:the next attempt is at \S+|another attempt is in progress)`)
 	// numbers matches the digits of counters and times in messages.
 	numbers = regexp.MustCompile(`\d+`)
@@ -26,8 +26,8 @@ func conditionTypes() []string {
 	return []string{v1alpha1.TypeHasValidBundle, v1alpha1.TypeInstalled, v1alpha1.TypeHealthy}
 }
 
-// begin prepares the status for a reconciliation: it sets the observed generation, removes the previous comparison, and adds missing
-// conditions, which later steps overwrite.
+// begin prepares the status for a reconciliation: it sets the observed generation, removes the previous comparison, and adds each
+// missing condition as Unknown. The reconciliation then overwrites these conditions.
 func (p *pass) begin() {
 	p.status.ObservedGeneration, p.status.Comparison = p.deployment.Generation, nil
 
@@ -38,8 +38,8 @@ func (p *pass) begin() {
 	}
 }
 
-// end changes a condition to Unknown if this reconciliation has not set it and it describes an earlier generation, because it may not
-// be true for the current one.
+// end changes each condition to Unknown that still describes an earlier generation, because this reconciliation has not set it and
+// it may not be true for the current generation.
 func (p *pass) end() {
 	reason := v1alpha1.ReasonInstallPending
 	if !p.deployment.DeletionTimestamp.IsZero() {
@@ -53,18 +53,19 @@ func (p *pass) end() {
 	}
 }
 
-// set sets a condition for the current generation. It shortens a long message.
+// set sets a condition for the current generation, and truncates a long message.
 func (p *pass) set(name string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
 		Type: name, Status: status, Reason: reason, Message: failure.Shorten(message, maxMessage),
 		ObservedGeneration: p.deployment.Generation,
-		// The API server stores whole seconds. A fraction would make the stored status differ from this one, so it would be written again
-		// and again.
+		// The API server stores whole seconds. With fractions, the stored status would always differ from this one, and the controller
+		// would write it again and again.
 		LastTransitionTime: metav1.NewTime(p.now().Truncate(time.Second)),
 	})
 }
 
-// setInstalled sets the Installed condition. It is true while there is an active Bundle, even if the desired one has a problem.
+// setInstalled sets the Installed condition. The condition is true if there is an active Bundle, even if the desired one has a
+// problem.
 func (p *pass) setInstalled(reason, message string) {
 	status := metav1.ConditionFalse
 	if p.status.ActiveBundle != "" {
@@ -86,9 +87,9 @@ func (p *pass) setUnknown(reason, message string) {
 	p.set(v1alpha1.TypeHealthy, metav1.ConditionUnknown, v1alpha1.ReasonObjectLookupFailure, message)
 }
 
-// setFailed sets Installed and Healthy to Unknown after a failed call. It keeps an earlier message if the cause is the same. Otherwise, each
-// attempt would write the status of every BundleDeployment whose cluster is unreachable. It also keeps the message of a circuit breaker
-// when a trial call fails.
+// setFailed sets Installed and Healthy to Unknown after a failed call. It keeps the present message if only numbers in it would
+// change. Otherwise, each attempt would write the status of every BundleDeployment whose cluster is unreachable. It also keeps the
+// message of a circuit breaker when a trial call fails.
 func (p *pass) setFailed(reason string, err error) {
 	found := failure.Of(err)
 	message := nextAttempt.ReplaceAllString(found.ForOperators(), "")

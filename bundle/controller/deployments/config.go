@@ -3,7 +3,7 @@ package deployments
 // config returns the desired config as JSON.
 func (p *pass) config() []byte { return p.deployment.Spec.Config.Raw }
 
-// activeConfig returns the config with which the active Bundle is installed.
+// activeConfig returns the config with which the active Bundle was installed.
 func (p *pass) activeConfig() []byte {
 	if p.status.ActiveConfig == nil {
 		return nil
@@ -12,13 +12,13 @@ func (p *pass) activeConfig() []byte {
 	return p.status.ActiveConfig.Raw
 }
 
-// isActive reports whether the Bundle is installed with the desired config.
+// isActive reports whether the given Bundle is installed with the desired config.
 func (p *pass) isActive(bundle string) bool {
 	return p.status.ActiveBundle == bundle && installation(bundle, p.activeConfig()) == installation(bundle, p.config())
 }
 
-// installation identifies the installation of a Bundle with a config. Equal configs have equal texts, because the API server sorts the
-// keys of an object.
+// installation returns a text that identifies the installation of a Bundle with a config. Equal configs have equal texts, because
+// the API server sorts the keys of objects.
 func installation(bundle string, config []byte) string {
 	if len(config) == 0 {
 		return bundle
@@ -27,7 +27,7 @@ func installation(bundle string, config []byte) string {
 	return bundle + " " + digits(config)
 }
 
-// place identifies the cluster and the namespace in which the BundleDeployment installs objects.
+// place returns a text that identifies the cluster and the namespace in which the BundleDeployment installs objects.
 func (p *pass) place() string {
 	place := p.deployment.Spec.InstallNamespace
 	if target := p.deployment.Spec.Target; target != nil {

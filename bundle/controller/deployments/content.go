@@ -34,7 +34,7 @@ type Plain struct {
 	Folder string
 }
 
-// Load implements Content. It caches nothing, so the content of a Bundle is read again for each comparison.
+// Load implements Content. It does not cache anything, so the content of a Bundle is fetched again for each comparison.
 func (p Plain) Load(ctx context.Context, release Release) (loaded Loaded, err error) {
 	err = fetch(ctx, p.Fetcher, p.Folder, release.Bundle, func(content fs.FS) error {
 		if loaded.Objects, err = format.Objects(content); err != nil {
@@ -49,7 +49,7 @@ func (p Plain) Load(ctx context.Context, release Release) (loaded Loaded, err er
 	return loaded, err
 }
 
-// fetch unpacks the content of a Bundle into a temporary folder, which it removes after the call of use.
+// fetch unpacks the content of a Bundle into a temporary folder, passes the folder to use, and then removes it.
 func fetch(ctx context.Context, fetcher Fetcher, temporary string, bundle *v1alpha1.Bundle, use func(fs.FS) error) error {
 	folder, err := os.MkdirTemp(temporary, "content-")
 	if err != nil {

@@ -35,7 +35,7 @@ const (
 	// firstRetry is the pause after the first failed installation of a Bundle. It doubles with each further failure, up to maxRetry.
 	firstRetry = 10 * time.Second
 	maxRetry   = 10 * time.Minute
-	// pivotTimeout is how long a pivot may wait for objects before it fails.
+	// pivotTimeout is how long a pivot may wait for its objects before it fails.
 	pivotTimeout = 5 * time.Minute
 	// deletionTimeout is the default of spec.deletionTimeout.
 	deletionTimeout = 5 * time.Minute
@@ -45,23 +45,23 @@ const (
 
 // Content reads the content of Bundles.
 type Content interface {
-	// Load returns the content of an unpacked Bundle, which it fetches from status.contentURL. Equal releases have equal content.
+	// Load fetches the content of an unpacked Bundle from its status.contentURL. Equal releases must have equal content.
 	Load(ctx context.Context, release Release) (Loaded, error)
 }
 
 // Loaded is the content of a release.
 type Loaded struct {
 	Objects []*unstructured.Unstructured
-	// Masked are texts that conditions and events must not contain.
+	// Masked lists the texts that conditions and events must not contain.
 	Masked []string
 }
 
-// Options configure a Reconciler.
+// Options configures a Reconciler.
 type Options struct {
 	// Class is the provisionerClassName of the BundleDeployments that the controller installs.
 	Class string
-	// Client reads and writes BundleDeployments and Bundles, and may use a cache. Reader uses no cache. It reads Secrets, and Bundles that
-	// the cache may not have yet.
+	// Client reads and writes BundleDeployments and Bundles, and may use a cache. Reader does not use a cache. It reads Secrets, and
+	// Bundles that may be missing from the cache.
 	Client client.Client
 	Reader client.Reader
 	// Namespace contains the Secrets with kubeconfigs.
@@ -71,15 +71,16 @@ type Options struct {
 	Content Content
 	Events  events.EventRecorder
 	Now     func() time.Time
-	// HealthInterval is the interval at which the health of installed objects is read while they are not watched or not healthy; 0 means
-	// 1m.
+	// HealthInterval is the interval between health checks of the installed objects while they are not watched or not healthy; 0
+	// means 1m.
 	HealthInterval time.Duration
-	// DriftInterval is the interval at which installed objects are compared with the Bundle and repaired while they are not watched; 0
+	// DriftInterval is the interval at which installed objects that are not watched are compared with the Bundle and repaired; 0
 	// means 10m.
 	DriftInterval time.Duration
-	// ResyncInterval is the interval at which watched objects are compared in case a change was missed; 0 means 1h.
+	// ResyncInterval is the interval at which watched objects are compared with the Bundle, in case the watches missed a change; 0
+	// means 1h.
 	ResyncInterval time.Duration
-	// UnreachableInterval is the interval between the attempts to reach a cluster that does not respond; 0 means 30s.
+	// UnreachableInterval is the interval between attempts to reach a cluster that does not respond; 0 means 30s.
 	UnreachableInterval time.Duration
 	// Registry registers the metrics, unless it is nil.
 	Registry prometheus.Registerer
@@ -100,11 +101,11 @@ type Reconciler struct {
 	mu sync.Mutex
 	// memory contains the progress of each BundleDeployment, by name.
 	memory map[string]*memory
-	// needing maps each needed object to the names of the BundleDeployments that need it.
+	// needing maps each object to the names of the BundleDeployments that need it.
 	needing map[need]map[string]bool
 }
 
-// New returns a Reconciler and registers its metrics. Setup adds the Reconciler to a manager.
+// New returns a Reconciler and registers its metrics. Call Setup to add the Reconciler to a manager.
 func New(options Options) (*Reconciler, error) {
 	options.HealthInterval = cmp.Or(options.HealthInterval, time.Minute)
 	options.DriftInterval = cmp.Or(options.DriftInterval, 10*time.Minute) //nolint:mnd // documented above
@@ -130,14 +131,15 @@ type pass struct {
 	*Reconciler
 
 	deployment *v1alpha1.BundleDeployment
-	// status is the new status.
+	// status is the status that is written at the end of the reconciliation.
 	status *v1alpha1.BundleDeploymentStatus
 	memory *memory
 	owner  applier.Owner
-	// release is the name of the BundleDeployment whose objects are installed or compared.
+	// release is the name of the BundleDeployment whose objects are installed or compared: spec.dryRunOf in such a dry run, and
+	// otherwise the name of this one.
 	release string
 	cluster *applier.Cluster
-	// applied is the result of applier.Apply, or zero if this reconciliation has applied nothing.
+	// applied is the result of applier.Apply. It is zero if this reconciliation has not applied any objects.
 	applied applier.Progress
 	// unsafe is true if the desired Bundle contains an unsafe change to a CustomResourceDefinition.
 	unsafe atomic.Bool
@@ -155,7 +157,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, nil
 }
 
-// reconcile installs or uninstalls a BundleDeployment as far as this is possible without waiting.
+// reconcile installs or uninstalls a BundleDeployment as far as it can without waiting.
 func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	deployment := &v1alpha1.BundleDeployment{}
 	if err := r.Client.Get(ctx, request.NamespacedName, deployment); err != nil {
@@ -202,7 +204,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
-// write stores the status if it has changed.
+// write stores the new status if it has changed.
 func (p *pass) write(ctx context.Context) error {
 	p.end()
 
@@ -220,7 +222,7 @@ func (p *pass) write(ctx context.Context) error {
 	return nil
 }
 
-// finalizer returns the finalizer of the class. The name is valid, because a class is a DNS label.
+// finalizer returns the name of the finalizer of the class. The name is valid because a class is a DNS label.
 func (r *Reconciler) finalizer() string { return r.Class + ".core.rukpak.io/uninstall" }
 
 // letGo removes the finalizer of this class from a BundleDeployment that now has another class.
@@ -234,7 +236,8 @@ func (r *Reconciler) letGo(ctx context.Context, deployment *v1alpha1.BundleDeplo
 	return r.patchFinalizers(ctx, deployment)
 }
 
-// patchFinalizers stores the finalizers. It fails with a conflict if the object has changed.
+// patchFinalizers stores the finalizers of the BundleDeployment. It fails with a conflict if the BundleDeployment has changed
+// since it was read.
 func (r *Reconciler) patchFinalizers(ctx context.Context, deployment *v1alpha1.BundleDeployment) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"finalizers": deployment.Finalizers, "resourceVersion": deployment.ResourceVersion,

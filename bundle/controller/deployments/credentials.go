@@ -8,16 +8,18 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// rejections is the number of consecutive calls that a cluster must reject before further calls are held back.
+// rejections is the number of consecutive calls that a cluster must reject before further calls with the same kubeconfig are held
+// back.
 const rejections = 5
 
-// credentials holds back the calls and watches of one kubeconfig while the cluster rejects it with status 401. During that time, it
-// permits only one call per pause, for all BundleDeployments together. The circuit breaker of the API server cannot do this, because the
-// cluster is working and may accept other kubeconfigs. Each version of the Secret has its own credentials.
+// credentials holds back the calls and watches that use a kubeconfig while the cluster rejects this kubeconfig with status 401.
+// During that time, it permits only one trial call per pause, for all BundleDeployments together. The circuit breaker for the API
+// server cannot do this, because the cluster is working and may accept other kubeconfigs. There is one credentials for each
+// version of the Secret.
 //
-// An upstream.System does not fit: its calls last until their responses are read, so a watch as the trial call would hold back all other
-// calls for minutes. It also counts lost connections and calls that the circuit breaker of the API server rejects, although neither means
-// that the kubeconfig is rejected.
+// An upstream.System cannot be used here. Its calls last until their responses are read, so if the trial call is a watch, all
+// other calls would be held back for minutes. It also counts lost connections and calls that the circuit breaker for the API
+// server rejects, although neither means that the kubeconfig is rejected.
 type credentials struct {
 	// secret is the namespace and the name of the Secret, for messages.
 	secret string
@@ -44,7 +46,7 @@ func (c *credentials) refused() bool {
 	return !c.next.IsZero()
 }
 
-// admit returns an error while calls are held back. It reports whether the call is a trial.
+// admit returns an error if the call must be held back. Otherwise, it reports whether the call is a trial.
 func (c *credentials) admit() (trial bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +64,7 @@ func (c *credentials) admit() (trial bool, err error) {
 	}
 }
 
-// end records the status of a response. A status of 0 stands for a call without a response, which does not show whether the
+// end records the status of the response to a call. The status is 0 if there was no response, which does not show whether the
 // kubeconfig is rejected.
 func (c *credentials) end(trial bool, status int) {
 	c.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// checkDefinition rejects a change to a CustomResourceDefinition that could make existing objects invalid. It sets p.unsafe, so that the
-// installation is not tried again before the spec changes.
+// checkDefinition rejects a change to a CustomResourceDefinition that could make existing objects invalid. In that case, it also
+// sets p.unsafe, so that the installation is not retried before the spec changes.
 func (p *pass) checkDefinition(ctx context.Context, cluster client.Reader, present, wanted *unstructured.Unstructured) error {
 	before, after := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
 	for into, from := range map[*apiextensionsv1.CustomResourceDefinition]*unstructured.Unstructured{before: present, after: wanted} {
@@ -48,6 +48,6 @@ func (p *pass) checkDefinition(ctx context.Context, cluster client.Reader, prese
 	}
 
 	return failure.New(failure.Permanent,
-		"the change of a CustomResourceDefinition is not safe: %s; to permit it, add the annotation %s: \"false\" to the definition in the bundle",
+		"the change to a CustomResourceDefinition is not safe: %s; to permit it, add the annotation %s: \"false\" to the definition in the bundle",
 		strings.Join(lines, "; "), crdsafety.AnnotationValidation).WithReason(failure.ReasonInternal, failure.ComponentRuntime)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// dependencies describes why the installation has to wait: for a cycle of dependencies, or for the first dependency that is not
-// installed and healthy. It returns "" if the installation need not wait.
+// dependencies describes why the installation must wait: for a cycle of dependencies to be removed, or for the first dependency
+// that is not installed and healthy. It returns "" if the installation need not wait.
 func (p *pass) dependencies(ctx context.Context) string {
 	if circle := p.circle(ctx, p.deployment, nil, map[string]bool{}); circle != nil {
 		return "BundleDeployments depend on each other in a cycle: " + strings.Join(circle, ", ")
@@ -36,9 +36,10 @@ func (p *pass) dependencies(ctx context.Context) string {
 	return ""
 }
 
-// circle returns the names of BundleDeployments that depend on each other in a cycle that contains the first one, or nil. before contains
-// the names on the path to the given BundleDeployment. seen contains the names that were visited. Each BundleDeployment is visited only
-// once, because the number of paths can grow exponentially.
+// circle returns the names of BundleDeployments that depend on each other in a cycle, or nil. The cycle contains the
+// BundleDeployment where the search started. before contains the names on the path from there to the given BundleDeployment. seen
+// contains the names that were already visited. Each BundleDeployment is visited only once, because the number of paths can grow
+// exponentially.
 func (p *pass) circle(ctx context.Context, deployment *v1alpha1.BundleDeployment, before []string, seen map[string]bool) []string {
 	if len(before) > 0 && deployment.Name == before[0] {
 		return before

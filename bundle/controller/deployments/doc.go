@@ -6,10 +6,11 @@
 // the previous Bundle are applied again, status.activeBundle stays, and the Installed condition has the reason UpgradeFailed. The pause
 // before the next attempt grows with each failure. A new template is tried immediately.
 //
-// Owner references do not cross clusters, so a finalizer removes the objects. It waits at most spec.deletionTimeout. The name of the
-// finalizer contains the class: when the class of a BundleDeployment changes, the controller of the previous class removes only its
-// finalizer. A BundleDeployment that is deleted while it is suspended leaves its objects behind.
+// Owner references do not cross clusters, so a finalizer removes the objects. It waits at most spec.deletionTimeout. The name of
+// the finalizer contains the class: when the class of a BundleDeployment changes, the controller of the previous class only
+// removes its own finalizer and leaves the objects in place. A BundleDeployment that is deleted while it is suspended leaves its
+// objects behind.
 //
-// If a cluster does not respond, conditions become Unknown, because the objects on the cluster may be fine. Every reconciliation sets
-// all conditions, with the generation that they describe.
+// If a cluster does not respond, conditions become Unknown, because the objects on the cluster may still be healthy. Every
+// reconciliation sets all conditions and the generation that they describe.
 package deployments

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// If somebody keeps changing the objects, burst is the number of comparisons without a pause. Before each further comparison,
-	// there is a pause that doubles from firstPause to lastPause. After quietTime without a change, this starts over. The pauses
-	// limit the work for objects that a controller writes all the time.
+	// These constants limit the work for objects that somebody else, such as another controller, changes all the time. The first
+	// burst comparisons follow without a pause. Before each further comparison, there is a pause that doubles from firstPause to
+	// lastPause. After quietTime without a change, the count starts again.
 	burst      = 10
 	firstPause = time.Second
 	lastPause  = time.Minute
 	quietTime  = 2 * time.Minute
-	// maxProblem is the maximum length of the description of an object, in characters.
+	// maxProblem is the maximum length of the description of an unhealthy object, in characters.
 	maxProblem = 500
 )
 
 // view returns the state of the installed objects as seen by the watches.
 func (p *pass) view() applier.View { return p.watches.Look(p.cluster, p.deployment.Name) }
 
-// isFresh reports whether the installation need not be compared with the cluster yet. The interval between comparisons depends on whether
-// its objects are watched and whether somebody has changed them.
+// isFresh reports whether the last comparison of the installation with the cluster is recent enough. The permitted age depends on
+// whether all objects are watched, and whether somebody has changed them.
 func (p *pass) isFresh(bundle string, config []byte) bool {
 	if p.status.ActiveBundle != bundle || p.memory.bundle != installation(bundle, config) || p.memory.place != p.place() {
 		return false
@@ -47,7 +47,7 @@ func (p *pass) isFresh(bundle string, config []byte) bool {
 	}
 }
 
-// compareAgain counts a comparison that was caused by a change of objects.
+// compareAgain counts the next comparison if changes of the objects have caused it.
 func (p *pass) compareAgain() {
 	if p.memory.bundle == "" || !p.view().Changed {
 		return
@@ -60,7 +60,7 @@ func (p *pass) compareAgain() {
 	p.memory.comparisons++
 }
 
-// pause returns the time between two comparisons that are caused by changes of objects.
+// pause returns the minimum time between two comparisons that changes of the objects cause.
 func (m *memory) pause() time.Duration {
 	if m.comparisons < burst {
 		return 0
@@ -69,7 +69,7 @@ func (m *memory) pause() time.Duration {
 	return min(firstPause<<min(m.comparisons-burst, burst), lastPause)
 }
 
-// health sets the Healthy condition, and returns the time until the next check.
+// health sets the Healthy condition, and returns the time until the next health check.
 func (p *pass) health(ctx context.Context) (time.Duration, error) {
 	view := p.view()
 	problems := view.Problems
@@ -103,8 +103,8 @@ func (p *pass) health(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// unhealthy describes the installed objects that are not healthy. It reads the objects, unless this reconciliation has already
-// done so.
+// unhealthy describes the installed objects that are not healthy. It reads the objects from the cluster, unless this
+// reconciliation has already read them.
 func (p *pass) unhealthy(ctx context.Context) ([]string, error) {
 	if problems, known := p.applied.Problems(); known {
 		return problems, nil
@@ -137,8 +137,9 @@ func (p *pass) setHealth(problems []string, watched bool) {
 	}
 }
 
-// describe returns a problem as a line for users. Controllers on the cluster, which write the status of objects, may quote Secrets of the
-// Bundle. If these are unknown because the content cannot be read, the line only names the object.
+// describe returns the problem of an object as one line for users. Controllers on the cluster write the status of objects, and may
+// quote Secrets of the Bundle there. If the texts to mask are unknown because the content cannot be read, the line only names the
+// object.
 func (p *pass) describe(problem string) string {
 	if _, known := p.memory.masked[installation(p.status.ActiveBundle, p.activeConfig())]; !known {
 		object, _, _ := strings.Cut(problem, ": ")
@@ -153,7 +154,7 @@ func (p *pass) describe(problem string) string {
 	return failure.Printable(problem, maxProblem)
 }
 
-// reachable sets Installed to true if it is still Unknown because the cluster was unreachable.
+// reachable sets the Installed condition to true if it is still Unknown because the cluster was unreachable before.
 func (p *pass) reachable() {
 	for _, condition := range p.status.Conditions {
 		if condition.Type == v1alpha1.TypeInstalled && condition.Status == metav1.ConditionUnknown && p.status.ActiveBundle != "" {

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// maxVersions and maxHistory limit the history of a BundleDeployment, in versions and in bytes.
+	// maxVersions is the maximum number of versions in the history of a BundleDeployment, and maxHistory is the maximum size of the
+	// history in bytes.
 	maxVersions = 10
 	maxHistory  = 256 << 10
 )
@@ -25,7 +26,7 @@ func version(bundle *v1alpha1.Bundle, config *runtime.RawExtension, at time.Time
 		Spec:     v1alpha1.TemplateSpec{ProvisionerClassName: bundle.Spec.ProvisionerClassName, Source: bundle.Spec.Source},
 	}
 
-	// These labels do not come from the template.
+	// These labels are added by the controller. They do not come from the template.
 	for _, label := range []string{v1alpha1.LabelOwnerKind, v1alpha1.LabelOwnerName, v1alpha1.LabelTemplateHash} {
 		delete(template.Metadata.Labels, label)
 	}

@@ -69,7 +69,7 @@ func (p *pass) install(ctx context.Context) (time.Duration, error) {
 	return p.installBundle(ctx, found)
 }
 
-// suspended sets the conditions of a suspended BundleDeployment, whose cluster is neither read nor changed.
+// suspended sets the conditions of a suspended BundleDeployment. It neither reads nor changes the target cluster.
 func (p *pass) suspended() {
 	p.setInstalled(v1alpha1.ReasonSuspended, "suspended: the cluster is not changed until spec.suspend is false")
 
@@ -122,7 +122,7 @@ func (p *pass) setReason(reason string) {
 	}
 }
 
-// pivot applies the desired Bundle. If the Bundle is already installed, pivot applies it again, which repairs objects that somebody has
+// pivot applies the desired Bundle. If the Bundle is already installed, pivot applies it again to repair objects that somebody has
 // changed.
 func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error) {
 	bundle := found.desired
@@ -130,7 +130,7 @@ func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error)
 		p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, p.memory.message)
 
 		after, err := p.health(ctx)
-		// The reconciliation that installed the Bundle may have failed to store the status or to delete the previous Bundle.
+		// The reconciliation that installed the Bundle has not deleted the previous one if it failed to store the status.
 		return after, errors.Join(err, p.bound(ctx, found, 0))
 	}
 
@@ -180,7 +180,7 @@ func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error)
 	return p.installed(ctx, found, progress.Message)
 }
 
-// follow starts watching the applied objects.
+// follow starts to watch the objects that were applied.
 func (p *pass) follow(applied applier.Progress) {
 	p.applied = applied
 	p.watches.Follow(p.cluster, p.deployment.Name, applied.Objects)
@@ -274,7 +274,7 @@ func (p *pass) stay(ctx context.Context, found *bundles) (time.Duration, error) 
 
 		return retry, nil
 	case p.isActive(found.desired.Name):
-		// The Bundle was installed before, and its objects cannot be repaired.
+		// The Bundle was installed successfully before, but its objects cannot be repaired now.
 		p.set(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonUpgradeFailed, problem)
 
 		_, err := p.health(ctx)
@@ -284,7 +284,7 @@ func (p *pass) stay(ctx context.Context, found *bundles) (time.Duration, error) 
 
 	former := ""
 	if p.status.ActiveBundle == found.desired.Name {
-		former = " with its former config"
+		former = " with its previous config"
 	}
 
 	p.setInstalled(v1alpha1.ReasonUpgradeFailed, problem+"; Bundle "+p.status.ActiveBundle+" stays installed"+former)
@@ -366,7 +366,7 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 	p.setInstalled(v1alpha1.ReasonDryRun, strings.Join(lines, "\n"))
 
 	if p.status.ActiveBundle == "" {
-		p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonInstallationStatusFalse, "a dry run installs nothing")
+		p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonInstallationStatusFalse, "a dry run does not install anything")
 
 		return spread(p.HealthInterval), nil
 	}
@@ -374,8 +374,8 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 	return p.health(ctx)
 }
 
-// content returns the content of a Bundle. The content of all Bundles of a BundleDeployment has the same part name, so that objects can
-// pass from one Bundle to the next.
+// content returns the content of a Bundle. All Bundles of a BundleDeployment have the same part name, so that the applier can pass
+// objects from one Bundle to the next.
 func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle, config []byte) (applier.Content, error) {
 	namespace := cmp.Or(p.deployment.Spec.InstallNamespace, defaultNamespace)
 

@@ -8,42 +8,42 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
 
-// memory contains the progress of the work on a BundleDeployment. It is lost when the controller restarts, which then compares the objects
-// again.
+// memory contains the progress of a BundleDeployment between reconciliations. It is lost when the controller restarts. The
+// controller then compares the installed objects with the Bundle again.
 type memory struct {
 	uid types.UID
-	// needs are the objects whose changes affect the BundleDeployment.
+	// needs lists the objects whose changes affect the BundleDeployment.
 	needs []need
-	// bundle is the installation that was compared with the cluster at the time checked. place was the place of the BundleDeployment at
-	// that time. An empty bundle makes a comparison due.
+	// bundle is the installation (see the function installation) that was last compared with the cluster, and checked is the time of
+	// this comparison. place is the place of the BundleDeployment at that time. If bundle is empty, a comparison is due.
 	bundle, place string
 	checked       time.Time
-	// comparisons is the number of consecutive comparisons that were caused by changes of objects.
+	// comparisons is the number of consecutive comparisons that changes of the installed objects have caused.
 	comparisons int
 	// away is true if the cluster was unreachable during the last reconciliation.
 	away bool
-	// held is true if a circuit breaker caused the error in the conditions.
+	// held is true if the error in the conditions comes from a circuit breaker.
 	held bool
-	// message is the message of the Installed condition when the installation was completed.
+	// message is the message that the Installed condition had when the installation was completed.
 	message string
-	// pivot is the installation in progress, which started at began.
+	// pivot is the installation that is in progress, and began is when it started.
 	pivot string
 	began time.Time
-	// failed is the installation that failed, problem is the reason, and retry is the time of the next attempt. failedAt is the generation
-	// at the time of the failure: when the generation changes, the next attempt is due at once. If terminal is true, the next attempt is
-	// due only then.
+	// failed is the installation that failed last, problem is the reason, and retry is the time of the next attempt. failedAt is the
+	// generation at the time of the failure. When the generation changes, the next attempt is due at once. If terminal is true, there
+	// is no attempt before that.
 	failed, problem string
 	failures        int
 	retry           time.Time
 	terminal        bool
 	failedAt        int64
-	// masked contains the texts that messages must not contain, by installation. It does not contain an installation whose content has
+	// masked contains, for each installation, the texts that messages must not contain. An installation is missing if its content has
 	// not been read since the controller started.
 	masked map[string][]string
 }
 
-// mask stores the texts of an installation that messages must not contain. It drops those of all other installations except the active
-// one.
+// mask stores the texts that messages about an installation must not contain. It drops the texts of all other installations except
+// the active one.
 func (m *memory) mask(installation, active string, texts []string) {
 	masked := map[string][]string{installation: texts}
 	if former, known := m.masked[active]; known && active != installation {
@@ -53,7 +53,7 @@ func (m *memory) mask(installation, active string, texts []string) {
 	m.masked = masked
 }
 
-// remember returns the memory of a BundleDeployment, and records the objects that it needs.
+// remember returns the memory of a BundleDeployment, and records the objects that the BundleDeployment needs.
 func (r *Reconciler) remember(deployment *v1alpha1.BundleDeployment) *memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,8 +83,8 @@ func (r *Reconciler) forget(name string) {
 	r.clusters.release(name)
 }
 
-// retryOthers makes the next attempts of all failed BundleDeployments except the given one due, and returns the names of these
-// BundleDeployments.
+// retryOthers makes the next attempts of all failed BundleDeployments due, except the attempt of the BundleDeployment but. It
+// returns their names.
 func (r *Reconciler) retryOthers(but string) (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,8 @@ func (r *Reconciler) retryOthers(but string) (names []string) {
 	return names
 }
 
-// mayRetry reports whether an attempt at an installation is due.
+// mayRetry reports whether an attempt at the given installation is due: it has not failed yet, its pause is over, or the spec has
+// changed since the failure.
 func (p *pass) mayRetry(installation string) bool {
 	return p.memory.failed != installation || p.memory.failedAt != p.deployment.Generation || !p.memory.terminal && !p.now().Before(p.memory.retry)
 }

@@ -18,7 +18,7 @@ func (r *Reconciler) register(registry prometheus.Registerer) error {
 
 	r.pivots = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_bundle_pivots_total", ConstLabels: labels,
-		Help: "Installations of a Bundle or config, by result: installed, or failed for each failed attempt.",
+		Help: "Attempts to install a Bundle or a new config, by result: installed or failed.",
 	}, []string{"result"})
 	for _, result := range []string{resultInstalled, resultFailed} {
 		r.pivots.WithLabelValues(result)
@@ -37,7 +37,7 @@ func (r *Reconciler) register(registry prometheus.Registerer) error {
 
 	for _, collector := range []prometheus.Collector{
 		r.pivots,
-		gauge("targets", "Target clusters of BundleDeployments, without the cluster of the BundleDeployments.", func() int {
+		gauge("targets", "Target clusters of BundleDeployments, not counting the cluster that contains the BundleDeployments.", func() int {
 			all, _ := r.clusters.count()
 
 			return all

@@ -13,13 +13,14 @@ import (
 const (
 	// maxName is the maximum length of the name of a Bundle.
 	maxName = 63
-	// nameDigits is the number of digits that keep shortened names of BundleDeployments distinct.
+	// nameDigits is the number of hash digits in a shortened name, which keep the Bundles of different BundleDeployments distinct.
 	nameDigits = 8
 	base36     = 36
 )
 
-// templateHash returns the SHA-224 digest of a template in base 36. It covers the spec, the labels and the annotations. The order of keys
-// and empty values do not matter, so a field that a later version adds does not change the hashes of existing templates.
+// templateHash returns the SHA-224 digest of a template in base 36. It covers the spec, the labels and the annotations. The order
+// of keys is ignored, and so are empty values. A field that a later version adds therefore does not change the hashes of existing
+// templates.
 func templateHash(template v1alpha1.BundleTemplate) (string, error) {
 	text, err := json.Marshal(struct {
 		Labels      map[string]string     `json:"labels"`
@@ -35,7 +36,7 @@ func templateHash(template v1alpha1.BundleTemplate) (string, error) {
 		return "", fmt.Errorf("computing the hash of the template: %w", err)
 	}
 
-	// The encoder sorts the keys of maps.
+	// json.Marshal sorts the keys of maps.
 	canonical, err := json.Marshal(withoutEmpty(content))
 	if err != nil {
 		return "", fmt.Errorf("computing the hash of the template: %w", err)
@@ -51,7 +52,7 @@ func digits(text []byte) string {
 	return new(big.Int).SetBytes(sum[:]).Text(base36)
 }
 
-// withoutEmpty removes null, false, and empty texts, maps and lists from maps.
+// withoutEmpty returns the value without those entries of maps that are null, false, or an empty text, map or list.
 func withoutEmpty(value any) any {
 	fields, ok := value.(map[string]any)
 	if !ok {
@@ -87,8 +88,9 @@ func withoutEmpty(value any) any {
 	return kept
 }
 
-// bundleName returns <name>-<hash>. It shortens a long name and adds digits of the name's hash, so that BundleDeployments with equal
-// templates have different Bundles even if their names start with the same characters.
+// bundleName returns <name>-<hash>. If the result would be too long, it shortens the name of the BundleDeployment and adds digits
+// of the name's hash. BundleDeployments with equal templates thus have different Bundles even if their names start with the same
+// characters.
 func bundleName(deployment, hash string) string {
 	room := maxName - len(hash) - 1
 	if len(deployment) <= room {

@@ -49,10 +49,10 @@ func (p *pass) uninstall(ctx context.Context) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: max(min(left, waitInterval), time.Millisecond)}, nil
 }
 
-// maxEvent is the maximum length of the note of an event, in bytes. The API server rejects events with longer notes.
+// maxEvent is the maximum length of an event's note, in bytes. The API server rejects events with longer notes.
 const maxEvent = 1024
 
-// note shortens a text to maxEvent.
+// note truncates a text to maxEvent.
 func note(text string) string {
 	for limit := maxEvent; len(text) > maxEvent; limit = limit * 3 / 4 {
 		text = failure.Shorten(text, limit)
@@ -61,7 +61,8 @@ func note(text string) string {
 	return text
 }
 
-// removeObjects removes objects from the cluster, and sets the conditions. waiting describes the objects that still exist, or the error.
+// removeObjects removes the installed objects from the target cluster, and sets the conditions. waiting describes the objects that
+// still exist, or the error.
 func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
 	cluster, err := p.clusters.of(ctx, p.deployment)
 	if err != nil {
@@ -89,7 +90,7 @@ func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
 	return progress.Message, progress.Done
 }
 
-// remaining lists the objects that are still on the cluster, for an event.
+// remaining returns the text that lists, in an event, the objects that are still on the cluster.
 func (p *pass) remaining(ctx context.Context) string {
 	if p.cluster == nil {
 		return "the objects on the cluster are unknown"

@@ -29,7 +29,8 @@ import (
 const (
 	// workers is the maximum number of BundleDeployments that are reconciled at the same time.
 	workers = 8
-	// Errors that have no retry interval of their own are retried after firstBackoff, which doubles up to lastBackoff.
+	// An error without its own retry interval is retried after firstBackoff. The pause doubles with each further error, up to
+	// lastBackoff.
 	firstBackoff = time.Second
 	lastBackoff  = 5 * time.Minute
 )
@@ -57,14 +58,14 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 		Complete(r)
 }
 
-// watching runs the watches of installed objects in the replica that is elected leader.
+// watching runs the watches of installed objects, only in the replica that is elected leader.
 type watching struct{ watches *applier.Watches }
 
 // Start implements manager.Runnable.
 func (w watching) Start(ctx context.Context) error { return w.watches.Run(ctx) }
 
-// concerns selects BundleDeployments that have this class, or that still have its finalizer because they had the class before. It ignores
-// updates of the status, which the controller writes itself.
+// concerns selects BundleDeployments that have this class, or that had it before and still have its finalizer. It ignores updates
+// of the status, which only the controller itself writes.
 func (r *Reconciler) concerns() predicate.Predicate {
 	own := predicate.NewPredicateFuncs(func(object client.Object) bool {
 		deployment, ok := object.(*v1alpha1.BundleDeployment)
@@ -99,10 +100,10 @@ func (r *Reconciler) ownerOf(ctx context.Context, bundle client.Object) []reconc
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// dependents returns requests for the BundleDeployments of this class that may be waiting for the change of another one: those that
-// depend on the changed one and, if the changed one is being deleted, those that could not be installed, because it may own one of
-// their objects. The next attempts of the latter become due. dependents is called for each change of a BundleDeployment, so it does
-// not list all BundleDeployments.
+// dependents returns requests for the BundleDeployments of this class that may be waiting for a change to another
+// BundleDeployment. These are the ones that depend on it. If it is being deleted, these are also the ones that could not be
+// installed, because it may own some of their objects. Their next attempts become due. dependents is called for each change to a
+// BundleDeployment, so it does not list all BundleDeployments.
 func (r *Reconciler) dependents(_ context.Context, changed client.Object) []reconcile.Request {
 	names := r.neededBy(need{kind: v1alpha1.KindBundleDeployment, name: changed.GetName()})
 	if !changed.GetDeletionTimestamp().IsZero() {
@@ -129,7 +130,7 @@ func requestsFor(names []string) (requests []reconcile.Request) {
 	return requests
 }
 
-// changeDelay is how long changes of the objects of a BundleDeployment are collected before it is reconciled.
+// changeDelay is how long changes to the objects of BundleDeployments are collected before the BundleDeployments are reconciled.
 const changeDelay = 200 * time.Millisecond
 
 // changes collects the BundleDeployments whose objects have changed.
@@ -141,7 +142,7 @@ type changes struct {
 
 func newChanges() *changes { return &changes{names: map[string]bool{}, signal: make(chan struct{}, 1)} }
 
-// report adds a BundleDeployment and signals enqueue.
+// report adds a BundleDeployment and wakes enqueue.
 func (c *changes) report(name string) {
 	c.mutex.Lock()
 	c.names[name] = true

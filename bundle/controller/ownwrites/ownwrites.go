@@ -1,8 +1,8 @@
 // Package ownwrites lets controllers detect that their cache has not received their last write yet, and retry reconciliations that failed
 // for this reason.
 //
-// A reconciliation of an older state would repeat work, compute a different status, and fail with a conflict when it writes this
-// status.
+// A reconciliation that reads an older state would repeat work, compute an outdated status, and fail with a conflict when it
+// writes this status.
 package ownwrites
 
 import (
@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// Pause is the time after which a controller looks at the cache again.
+	// Pause is the time after which a controller reads its cache again if a write is missing from the cache.
 	Pause = 50 * time.Millisecond
-	// conflictPause is the time after which a reconciliation that has failed with a conflict is repeated.
+	// conflictPause is the time after which a reconciliation that failed with a conflict is retried.
 	conflictPause = time.Second
-	// maxDelay is the time after which a cache is used even if a write seems to be missing from it. In a cluster that was restored
-	// from a backup, resource versions are lower than before.
+	// maxDelay is the time after which a cache is used even if a write seems to be missing from it. A cluster that was restored from
+	// a backup has lower resource versions than before, so the write would seem to be missing forever.
 	maxDelay = 10 * time.Second
 )
 
@@ -37,7 +37,7 @@ type write struct {
 	at      time.Time
 }
 
-// Record records a write. written is the object in the response to the write.
+// Record records a write. The argument is the object that the API server returned for the write.
 func (w *Writes) Record(written client.Object) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -68,9 +68,9 @@ func (w *Writes) Forget(name string) {
 	delete(w.last, name)
 }
 
-// Retry returns the result of a reconciliation that has failed with an error. A conflict means that the cache is behind, for example
-// because the response to a write was lost. After a conflict, the pause is fixed. If the pause doubled instead, a few conflicts in a
-// row while the watch resumes would stop the work for minutes.
+// Retry returns the result for a reconciliation that failed with an error. A conflict means that the cache is outdated, for
+// example because the response to a write was lost. After a conflict, the pause is fixed. If it doubled instead, a few conflicts
+// in a row while the watch is being restored would stop the work for minutes.
 func Retry(err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
@@ -79,7 +79,8 @@ func Retry(err error) (reconcile.Result, error) {
 	return reconcile.Result{}, err
 }
 
-// version returns the resource version as a number. Kubernetes guarantees that the versions of objects of one kind can be compared.
+// version returns the resource version of an object as a number. Kubernetes guarantees that the versions of objects of the same
+// kind can be compared.
 func version(object client.Object) uint64 {
 	number, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 

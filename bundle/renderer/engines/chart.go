@@ -19,7 +19,8 @@ const (
 	libraryType = "library"
 )
 
-// loadChart loads the chart at the root of the bundle, or in its only folder with a chart. It rejects libraries and missing dependencies.
+// loadChart loads the chart at the root of the bundle, or in the only top-level folder that contains a chart. It rejects library
+// charts and charts with missing dependencies.
 func loadChart(files []file) (*chart.Chart, error) {
 	folder, err := chartFolder(files)
 	if err != nil {
@@ -63,7 +64,7 @@ func loadChart(files []file) (*chart.Chart, error) {
 	return loaded, checkDependencies(loaded)
 }
 
-// chartFolder returns the folder of the chart with a trailing slash, or "" for the root.
+// chartFolder returns the folder that contains the chart, with a trailing slash, or "" if the chart is at the root of the bundle.
 func chartFolder(files []file) (string, error) {
 	var folders []string
 
@@ -84,9 +85,9 @@ func chartFolder(files []file) (string, error) {
 	case 1:
 		return folders[0], nil
 	case 0:
-		return "", errors.New("the bundle has no chart: Chart.yaml must be at its root or in a folder there")
+		return "", errors.New("the bundle has no chart: Chart.yaml must be at its root or in a top-level folder")
 	default:
-		return "", fmt.Errorf("the bundle has several charts, in %s: it must have one", strings.Join(folders, ", "))
+		return "", fmt.Errorf("the bundle must have exactly one chart, but there are charts in %s", strings.Join(folders, ", "))
 	}
 }
 
@@ -101,7 +102,7 @@ func checkDependencies(loaded *chart.Chart) error {
 	return nil
 }
 
-// ignoreRules returns the chart's .helmignore rules, and Helm's default rules.
+// ignoreRules returns Helm's default rules and the rules in the chart's .helmignore file, if it has one.
 func ignoreRules(files []file) (*ignore.Rules, error) {
 	rules := ignore.Empty()
 

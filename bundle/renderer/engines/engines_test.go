@@ -146,9 +146,9 @@ func TestChartsThatCannotBeRendered(t *testing.T) {
 		release renderer.Release
 		want    string
 	}{
-		"empty":          {fstest.MapFS{}, renderer.Release{}, "the bundle has no chart: Chart.yaml must be at its root or in a folder there"},
+		"empty":          {fstest.MapFS{}, renderer.Release{}, "the bundle has no chart: Chart.yaml must be at its root or in a top-level folder"},
 		"deep":           {files(map[string]string{"a/b/Chart.yaml": metadata}), renderer.Release{}, "has no chart"},
-		"two charts":     {files(map[string]string{"a/Chart.yaml": metadata, "b/Chart.yaml": metadata}), renderer.Release{}, "several charts, in a/, b/"},
+		"two charts":     {files(map[string]string{"a/Chart.yaml": metadata, "b/Chart.yaml": metadata}), renderer.Release{}, "there are charts in a/, b/"},
 		"bad chart":      {files(map[string]string{"Chart.yaml": "name: [a"}), renderer.Release{}, "the chart cannot be loaded: cannot load Chart.yaml"},
 		"no name":        {files(map[string]string{"Chart.yaml": "apiVersion: v2\nversion: 1.0.0\n"}), renderer.Release{}, "chart.metadata.name is required"},
 		"library":        {chart(configMap("x"), "Chart.yaml", metadata+"type: library\n"), renderer.Release{}, "the chart one is a library"},
@@ -168,8 +168,8 @@ func TestChartsThatCannotBeRendered(t *testing.T) {
 			renderer.Release{},
 			"the values do not match the schema of the chart one: - at '/v': got string, want integer",
 		},
-		"remote schema":    {chart(configMap("x"), "values.schema.json", `{"$ref":"http://127.0.0.1:1/s"}`), renderer.Release{}, "schemas outside the file are not loaded"},
-		"schema of a file": {chart(configMap("x"), "values.schema.json", `{"$ref":"file:///etc/passwd"}`), renderer.Release{}, "schemas outside the file are not loaded"},
+		"remote schema":    {chart(configMap("x"), "values.schema.json", `{"$ref":"http://127.0.0.1:1/s"}`), renderer.Release{}, "references to other schema files are not followed"},
+		"schema of a file": {chart(configMap("x"), "values.schema.json", `{"$ref":"file:///etc/passwd"}`), renderer.Release{}, "references to other schema files are not followed"},
 		"bad schema":       {chart(configMap("x"), "values.schema.json", `{`), renderer.Release{}, "values.schema.json is not valid JSON"},
 		"kubeVersion":      {chart(configMap("x"), "Chart.yaml", metadata+"kubeVersion: '>=1.40'\n"), renderer.Release{}, "the chart requires Kubernetes >=1.40, but the target has v1.31.2"},
 		"hook":             {chart(configMap("x"), "templates/h.yaml", strings.Replace(hook, "EVENT", `"test,pre-install"`, 1)), renderer.Release{}, "Job h is a hook (test,pre-install), and hooks are not run"},

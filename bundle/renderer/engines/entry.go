@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// entry is an fs.FileInfo with only the name and the type of a file or folder. The .helmignore rules read nothing else.
+// entry is an fs.FileInfo with only the name and the type of a file or folder. The matching of .helmignore rules uses nothing
+// else.
 type entry struct {
 	name string
 	mode fs.FileMode

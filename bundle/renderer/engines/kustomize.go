@@ -13,8 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/format"
 )
 
-// kustomize returns the objects of the kustomization at the root. The default options of Kustomize forbid plugins, programs, and files
-// outside the root of each kustomization. The bundle is the only file system, and isolate has disabled HTTP requests.
+// kustomize returns the objects of the kustomization at the root of the bundle. The default options of Kustomize forbid plugins,
+// external programs, and files outside the root of each kustomization. The bundle is the only file system, and isolate has
+// disabled HTTP requests.
 func kustomize(files []file) ([]*unstructured.Unstructured, error) {
 	system := filesys.MakeFsInMemory()
 

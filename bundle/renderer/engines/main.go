@@ -1,4 +1,4 @@
-// Package engines renders charts with Helm and kustomizations with Kustomize. It is the code of the processes that package renderer
+// Package engines renders charts with Helm and kustomizations with Kustomize. Its code runs in the processes that package renderer
 // starts.
 package engines
 
@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// grace is how much longer than its parent a process waits before it ends itself, in case the parent has died.
+	// grace is how long after the timeout a process ends itself. Normally, its parent ends it earlier, unless the parent has died.
 	grace = 5 * time.Second
 	// maxMessage is the maximum length of an error message in bytes.
 	maxMessage = 4 << 10
 )
 
-// Main renders and ends the process, if a Renderer has started it. Otherwise, it returns immediately.
+// Main checks whether a Renderer started this process. If so, it renders and ends the process. Otherwise, it returns immediately.
 func Main() {
 	if os.Args[0] != renderer.ProcessName {
 		return
@@ -45,7 +45,8 @@ func Main() {
 	os.Exit(0)
 }
 
-// protected calls run. It converts a panic in Helm or Kustomize to an error, because the bundle has caused it.
+// protected calls run. It converts a panic in Helm or Kustomize to an error, because the content of the bundle must have caused
+// it.
 func protected(input io.Reader, output io.Writer) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -56,7 +57,7 @@ func protected(input io.Reader, output io.Writer) (err error) {
 	return run(input, output)
 }
 
-// file is a file in the bundle. The name is its path.
+// file is a file in the bundle. Its name is the path in the bundle.
 type file struct {
 	name    string
 	content []byte
@@ -99,8 +100,9 @@ func run(input io.Reader, output io.Writer) error {
 	return nil
 }
 
-// isolate limits the time and the memory of the process, and disables http.DefaultTransport. It does not block other network connections:
-// the engines use only HTTP, and programs such as git, which the process cannot find because its PATH is empty.
+// isolate limits the time and the memory of the process, and disables http.DefaultTransport. Other network connections are not
+// blocked: apart from HTTP, the engines use only external programs such as git, which the process cannot find because its PATH is
+// empty.
 func isolate(request renderer.Request) error {
 	time.AfterFunc(request.Timeout+grace, func() { os.Exit(renderer.ExitTimeout) })
 

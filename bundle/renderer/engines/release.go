@@ -19,14 +19,14 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/renderer"
 )
 
-// Helm's annotations.
+// Annotations that Helm defines for hooks and for objects that must not be deleted.
 const (
 	hookAnnotation   = "helm.sh/hook"
 	policyAnnotation = "helm.sh/resource-policy"
 )
 
-// renderChart returns the objects of a release. It renders twice and compares the results: an installation is rendered again for each
-// comparison with the cluster, so equal inputs must give equal results.
+// renderChart returns the objects of a release. It renders the chart twice and fails if the results differ: installed objects are
+// compared with a new rendering again and again, so equal inputs must give equal results.
 func renderChart(files []file, release renderer.Release) ([]*unstructured.Unstructured, error) {
 	first, err := renderOnce(files, release)
 	if err != nil {
@@ -110,12 +110,12 @@ func renderOnce(files []file, release renderer.Release) ([]*unstructured.Unstruc
 	return objectsOf(loaded, rendered, release)
 }
 
-// capabilitiesOf returns .Capabilities: the target's Kubernetes version, the API versions of Kubernetes, and those that the release
-// adds.
+// capabilitiesOf returns the chart's .Capabilities: the Kubernetes version of the target cluster, and the API versions of
+// Kubernetes itself followed by those that the release adds.
 func capabilitiesOf(release renderer.Release) (*chartutil.Capabilities, error) {
 	version, err := chartutil.ParseKubeVersion(release.KubeVersion)
 	if err != nil {
-		return nil, fmt.Errorf("the version %q of Kubernetes: %w", release.KubeVersion, err)
+		return nil, fmt.Errorf("the Kubernetes version %q is not valid: %w", release.KubeVersion, err)
 	}
 
 	capabilities := chartutil.DefaultCapabilities.Copy()
@@ -153,7 +153,8 @@ func objectsOf(loaded *chart.Chart, rendered map[string]string, release renderer
 	return objects, format.Distinct(objects)
 }
 
-// definitionsOf returns the objects in crds/, including those of dependencies. It marks them to stay when the release is removed.
+// definitionsOf returns the objects in the crds/ folders of the chart and its dependencies, marked so that they stay when the
+// release is removed.
 func definitionsOf(loaded *chart.Chart) (objects []*unstructured.Unstructured, err error) {
 	for _, definition := range loaded.CRDObjects() {
 		found, err := format.Decode(definition.File.Data)
@@ -192,7 +193,7 @@ func wantedOf(rendered string, skipHooks bool) (objects []*unstructured.Unstruct
 	return objects, nil
 }
 
-// keep marks an object to stay when the release is removed, unless the object already has a resource policy.
+// keep marks an object so that it stays when the release is removed, unless the object already has a resource policy.
 func keep(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	if annotations == nil {
@@ -205,8 +206,8 @@ func keep(object *unstructured.Unstructured) {
 	}
 }
 
-// isWanted reports whether an object must be installed. Tests are not installed. Hooks are an error unless they are skipped, because
-// nothing would run them.
+// isWanted reports whether an object must be installed. Helm tests and, if skipHooks is set, all hooks are left out. Otherwise a
+// hook is an error, because nothing would run it.
 func isWanted(object *unstructured.Unstructured, skipHooks bool) (bool, error) {
 	hook := object.GetAnnotations()[hookAnnotation]
 
@@ -216,7 +217,7 @@ func isWanted(object *unstructured.Unstructured, skipHooks bool) (bool, error) {
 	case skipHooks, isTest(hook):
 		return false, nil
 	default:
-		return false, fmt.Errorf("%s %s is a hook (%s), and hooks are not run: disable it by the values of the chart, or set hooks: skip in spec.config",
+		return false, fmt.Errorf("%s %s is a hook (%s), and hooks are not run: disable it through the chart's values, or set hooks: skip in spec.config",
 			object.GetKind(), object.GetName(), hook)
 	}
 }
@@ -234,7 +235,7 @@ func isTest(hook string) bool {
 	return true
 }
 
-// normalized converts values to the types of encoding/json.
+// normalized converts values to the types that encoding/json decodes to.
 func normalized(values map[string]any) (any, error) {
 	text, err := json.Marshal(values)
 	if err != nil {

@@ -66,10 +66,10 @@ func validateOne(schema []byte, values map[string]any) error {
 	return nil
 }
 
-// nothing is a schema loader that rejects all references.
+// nothing is a schema loader that rejects all references to other schemas.
 type nothing struct{}
 
 // Load implements jsonschema.URLLoader.
 func (nothing) Load(string) (any, error) {
-	return nil, errors.New("schemas outside the file are not loaded: copy them into $defs")
+	return nil, errors.New("references to other schema files are not followed: copy these schemas into $defs")
 }

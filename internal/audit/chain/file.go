@@ -30,20 +30,21 @@ type Header struct {
 	// Service is broker or provisioner.
 	Service    string `json:"service"`
 	ExportedAt string `json:"exportedAt"`
-	// After is the last record before the records of the file. It is zero if the file starts with the first record.
+	// After identifies the last record before the records in the file. It is zero if the file starts with the first record of the
+	// chain.
 	After Head `json:"after"`
 }
 
 // End is the last line of a file.
 type End struct {
-	// Records and Unchained are the numbers of lines with a record and with a row without a record.
+	// Records is the number of lines that contain a record. Unchained is the number of lines that contain a row without a record.
 	Records   int64 `json:"records"`
 	Unchained int64 `json:"unchained"`
-	// Head is the head of the chain according to the service.
+	// Head is the last record of the chain according to the service.
 	Head Head `json:"head"`
 }
 
-// Writer writes the lines of an export. Its errors come from the underlying writer.
+// Writer writes the lines of an export. Its methods return the errors of the underlying writer.
 type Writer struct {
 	encoder *json.Encoder
 	end     End
@@ -66,7 +67,7 @@ func (w *Writer) Record(record Record) error {
 	return w.encoder.Encode(Line{Record: &record})
 }
 
-// Unchained writes a row without a record.
+// Unchained writes a row that has no record in the chain.
 func (w *Writer) Unchained(row Unchained) error {
 	w.end.Unchained++
 
@@ -81,7 +82,7 @@ func (w *Writer) End(head Head) error {
 }
 
 // ErrIncomplete reports a file that lacks lines, for example because it was cut off.
-var ErrIncomplete = errors.New("the file is incomplete: its last line is missing, or does not match the number of lines")
+var ErrIncomplete = errors.New("the file is incomplete: its last line is missing, or the counts in the last line do not match the other lines")
 
 // FileVerifier verifies a chain in one or several files, such as the files of an archive followed by an export. Use
 // NewFileVerifier.
@@ -92,12 +93,13 @@ type FileVerifier struct {
 	head Head
 }
 
-// NewFileVerifier returns a verifier. It ignores Options.Now and Options.After, and takes these values from the files.
+// NewFileVerifier returns a verifier with the given options, except for Now and After: the verifier takes their values from the
+// files.
 func NewFileVerifier(options Options) *FileVerifier { return &FileVerifier{options: options} }
 
 // Add verifies a file. Each file must continue the previous one, or start with the first record, because an export repeats the
-// records of archives. The error reports a file that is damaged, has another format or leaves a gap. Finish reports the problems
-// of the chain.
+// records of archives. Add returns an error if the file is damaged, has an unknown format, or does not continue the previous
+// file. Problems in the chain itself are reported by Finish.
 func (f *FileVerifier) Add(file io.Reader) error {
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, maxLine)
@@ -105,7 +107,7 @@ func (f *FileVerifier) Add(file io.Reader) error {
 	var (
 		end *End
 		got End
-		// repeated reports that a file starts with the first record although another file preceded it.
+		// repeated means that the file starts with the first record of the chain although another file has been added before.
 		repeated bool
 	)
 
@@ -139,7 +141,7 @@ func (f *FileVerifier) Add(file io.Reader) error {
 		case line.End != nil:
 			end = line.End
 		default:
-			return fmt.Errorf("line %d has none of the fields header, record, unchained and end", number)
+			return fmt.Errorf("line %d has none of the fields header, record, unchained or end", number)
 		}
 	}
 
@@ -156,7 +158,8 @@ func (f *FileVerifier) Add(file io.Reader) error {
 	return nil
 }
 
-// begin checks the header of a file. repeated reports whether the file starts with the first record although another file preceded it.
+// begin checks the header of a file. repeated reports whether the file starts with the first record of the chain although another
+// file has been added before.
 func (f *FileVerifier) begin(header Header) (repeated bool, err error) {
 	if header.Format != format {
 		return false, fmt.Errorf("the file has the format %q, but %q is required", header.Format, format)

@@ -29,7 +29,7 @@ func TimeText(moment time.Time) string {
 	return moment.UTC().Format(timeLayout)
 }
 
-// Row contains the columns of a covered row as strings. Columns that the table does not have are empty.
+// Row contains the columns of a covered row as strings. A field is empty if the table has no such column.
 type Row struct {
 	At            string `json:"at"`
 	Action        string `json:"action"`
@@ -59,9 +59,9 @@ type Record struct {
 	ID     string `json:"id"`
 	// KeepUntil is the end of the retention period, or empty if the row is kept forever.
 	KeepUntil string `json:"keepUntil,omitempty"`
-	// Salt is random. It is empty if the row was erased or removed.
+	// Salt is the random salt of the personal digest. It is empty if the row was erased or removed.
 	Salt string `json:"salt,omitempty"`
-	// Personal is empty if the row was erased before it was chained.
+	// Personal is the digest of the personal fields. It is empty if the row was erased before it was chained.
 	Personal string `json:"personal,omitempty"`
 	Content  string `json:"content"`
 	Hash     string `json:"hash"`
@@ -95,13 +95,12 @@ func (r *Record) content() string {
 }
 
 // keeps reports whether until, the end of the retention period in the row, agrees with the record. Earlier releases chained
-// operations without such an end. Such operations must not be removed, even if their rows now have an end of the retention
-// period.
+// operations without a retention period. For these, any value of until agrees, but the operations must never be removed.
 func (r *Record) keeps(until string) bool {
 	return until == r.KeepUntil || r.KeepUntil == "" && r.Source == SourceOperation
 }
 
-// link returns the hash of the record if it has the given number and follows the record with the hash previous.
+// link returns the hash that the record would have at the position number, after a record with the hash previous.
 func (r *Record) link(previous string, number int64) string {
 	return digest(previous, strconv.FormatInt(number, 10), r.Source, r.ID, r.ChainedAt, r.KeepUntil, r.Content)
 }

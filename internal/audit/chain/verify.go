@@ -13,18 +13,20 @@ import (
 const (
 	// Changed means that a row or a record differs from its digest.
 	Changed = "changed"
-	// Missing means that a row was removed before the end of its retention period, or that records were removed.
+	// Missing means that a row was removed before the end of its retention period, or that records before the end of the chain
+	// were removed.
 	Missing = "missing"
 	// Reordered means that records have swapped their positions.
 	Reordered = "reordered"
-	// NotChained means that a row has had no record for too long: it was backdated, or no replica chains rows.
+	// NotChained means that a row should have a record by now: its time was backdated, or no replica is adding records to the
+	// chain.
 	NotChained = "unchained"
-	// Truncated means that the chain lacks a record that it contained earlier.
+	// Truncated means that the chain no longer contains a record at which it once ended.
 	Truncated = "truncated"
 )
 
 const (
-	// maxProblems is the maximum number of problems that a report lists, not counting truncations.
+	// maxProblems is the maximum number of problems in a report. Truncations are listed in addition.
 	maxProblems = 20
 	// maxErasures is the maximum number of erasures that a report lists.
 	maxErasures = 100
@@ -74,11 +76,11 @@ type Report struct {
 	Problems     []Problem `json:"problems"`
 	ProblemCount int       `json:"problemCount"`
 	Records      int64     `json:"records"`
-	// ChainedSince is when the first record was chained. Older is the number of rows that were written earlier: the chain proves
-	// only that they have not changed since then.
+	// ChainedSince is when the first record was chained. Older is the number of rows that were written before that time: the
+	// chain proves only that they have not changed since they were chained.
 	ChainedSince string `json:"chainedSince,omitempty"`
 	Older        int64  `json:"older"`
-	// Head is the last record. Since is the number of records after the head in Options.SinceHead.
+	// Head identifies the last record. Since is the number of records after the one with the hash Options.SinceHead.
 	Head  Head   `json:"head"`
 	Since *int64 `json:"sinceHead,omitempty"`
 	// Removed is the number of rows that were removed after their retention period.
@@ -101,7 +103,8 @@ type Options struct {
 	MaxUnchained time.Duration
 	// SinceHead is the hash of an earlier head that the chain must contain, or empty.
 	SinceHead string
-	// After is the last record before the verified ones. The zero Head stands for the start of the chain.
+	// After identifies the last record before the first one to verify. The zero Head means that verification starts with the
+	// first record of the chain.
 	After Head
 }
 
@@ -111,15 +114,15 @@ type Verifier struct {
 	report  Report
 	now     string
 	last    Head
-	// broken is the record before the first one whose hash does not match. If the hash of a later record matches this position, the
-	// records were reordered. index is the index of the problem in the report.
+	// broken identifies the record before the first one whose hash does not match. If the hash of a later record fits the
+	// position after broken, the records were reordered. index is the index of the problem in the report.
 	broken *Head
 	index  int
-	// erasures contains the audit entries of erasures by ID. emptied counts the rows that refer to each erasure, by the ID of its
-	// entry.
+	// erasures contains the audit entries of erasures by ID. emptied counts the rows that refer to each erasure, by the ID of the
+	// erasure's entry.
 	erasures map[string]erasureEntry
 	emptied  map[string]*emptied
-	// order contains the keys of emptied in the order in which the first row of each was found.
+	// order contains the keys of emptied, sorted by when the first row for each key was found.
 	order []string
 	// pending contains the IDs of the rows that are not chained yet.
 	pending map[string]bool
@@ -176,7 +179,7 @@ func (v *Verifier) checkLink(record Record) {
 	case record.Number > wanted:
 		v.problem(record, Missing, removedText(wanted, record.Number-1))
 	case record.Number < wanted:
-		v.problem(record, Reordered, "the record has the number of an earlier one")
+		v.problem(record, Reordered, "the number of the record is not higher than that of the record before it")
 	case record.link(v.last.Hash, record.Number) != record.Hash:
 		if v.broken == nil {
 			before := v.last
@@ -197,10 +200,10 @@ func (v *Verifier) checkLink(record Record) {
 // removedText describes the removal of the records with the numbers from first to last.
 func removedText(first, last int64) string {
 	if first == last {
-		return fmt.Sprintf("record %d before this one was removed", first)
+		return fmt.Sprintf("record %d, which precedes this one, was removed", first)
 	}
 
-	return fmt.Sprintf("the %d records from %d to %d before this one were removed", last-first+1, first, last)
+	return fmt.Sprintf("the %d records before this one (%d to %d) were removed", last-first+1, first, last)
 }
 
 // checkRow compares the row of a record with its digests.
@@ -240,14 +243,14 @@ func (v *Verifier) checkRow(record Record) {
 	v.noteErasure(record)
 }
 
-// checkErased checks that a row that refers to an erasure has no personal fields, and counts the row. Finish compares the number
-// of such rows with the number in the erasure's entry.
+// checkErased checks that a row that refers to an erasure has no personal fields, and counts the row. Finish checks that there
+// are no more such rows than the erasure's entry states.
 func (v *Verifier) checkErased(record Record) {
 	row := record.Row
 	v.report.Erased++
 
 	if row.OrderedBy != "" || row.Entry != "{}" && (row.Entry != "" || record.Source != SourceOperation) {
-		v.problem(record, Changed, "the row refers to an erasure but is not empty")
+		v.problem(record, Changed, "the row refers to an erasure but still contains personal data")
 	}
 
 	found := v.emptied[row.ErasedBy]
@@ -265,7 +268,8 @@ func (v *Verifier) checkErased(record Record) {
 		found.entries++
 	}
 
-	// An entry without an account belongs to the account of its instance or operation, which the chain does not contain.
+	// Skip entries without an account. They belong to the account of their instance or operation, which the chain does not
+	// contain.
 	if _, seen := found.accounts[row.Account]; !seen && (row.Account != "" || record.Source == SourceOperation) {
 		found.accounts[row.Account] = record
 	}
@@ -305,7 +309,7 @@ func (v *Verifier) AddUnchained(row Unchained) {
 	}
 
 	v.problem(Record{Source: row.Source, ID: row.ID}, NotChained, fmt.Sprintf(
-		"the row with the time %s has no record: it was inserted with an old time, or no replica chains rows", row.At))
+		"the row with the time %s has no record: it was inserted with an old time, or no replica is adding records", row.At))
 }
 
 // Finish returns the result. head is the head of the chain according to the service, or the zero Head if it is unknown.
@@ -329,15 +333,15 @@ func (v *Verifier) Finish(head Head) Report {
 	return v.report
 }
 
-// Partial returns the result for the records so far. It omits the checks of the end and of the erasures, because they need the
-// whole chain.
+// Partial returns the result for the records that have been added so far. It does not check the end of the chain or the erasures,
+// because these checks need the whole chain.
 func (v *Verifier) Partial() Report {
 	v.report.Head, v.report.Valid = v.last, v.report.ProblemCount == 0
 
 	return v.report
 }
 
-// truncated adds a problem at the end of the chain, before the problems of rows without a record.
+// truncated adds a problem at the end of the chain. The report lists it before the problems with rows that have no record.
 func (v *Verifier) truncated(detail string) {
 	v.report.ProblemCount++
 
@@ -357,7 +361,7 @@ func (v *Verifier) checkErasures() {
 		erasure, known := v.erasures[id]
 		if !known {
 			if !v.pending[id] && v.options.After.Number == 0 {
-				v.problem(found.first, Changed, "the row refers to the erasure "+id+", which has no entry")
+				v.problem(found.first, Changed, "the row refers to the erasure "+id+", which has no entry in the audit log")
 			}
 
 			erasure.EntryID = id
@@ -373,12 +377,13 @@ func (v *Verifier) checkErasures() {
 	}
 }
 
-// checkExtent checks that the rows that refer to an erasure are not more than its entry states and belong to the same account.
+// checkExtent checks that no more rows refer to an erasure than the erasure's entry states, and that they belong to the same
+// account as the erasure.
 func (v *Verifier) checkExtent(erasure erasureEntry, found *emptied) {
 	for _, account := range slices.Sorted(maps.Keys(found.accounts)) {
 		if account != erasure.Account {
 			v.problem(found.accounts[account], Changed,
-				fmt.Sprintf("the row of account %q names the erasure %s of account %q", account, erasure.EntryID, erasure.Account))
+				fmt.Sprintf("the row belongs to account %q, but refers to the erasure %s of account %q", account, erasure.EntryID, erasure.Account))
 		}
 	}
 

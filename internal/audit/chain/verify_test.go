@@ -124,8 +124,8 @@ func TestFileNamesTheFirstBrokenLine(t *testing.T) {
 
 func TestRemovedRecords(t *testing.T) {
 	for after, want := range map[int]string{
-		3: "record 3 before this one was removed",
-		5: "the 3 records from 3 to 5 before this one were removed",
+		3: "record 3, which precedes this one, was removed",
+		5: "the 3 records before this one (3 to 5) were removed",
 	} {
 		records := recordsOf(6)
 		verifier := chain.NewVerifier(chain.Options{Now: now})

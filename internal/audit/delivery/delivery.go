@@ -27,7 +27,7 @@ type Config struct {
 	URL     string        `env:"URL"     help:"collector that receives the audit log: syslog://host:514 (TCP; UDP is not supported), syslog+tls://host:6514, or the URL of an HTTP server that accepts JSON Lines; empty turns the delivery off"`
 	Token   secret.String `env:"TOKEN"   help:"bearer token for the HTTP server; empty for none"`
 	CAFile  string        `env:"CA_FILE" help:"file with the CA certificates that sign the certificate of the collector; if empty, the system's CA certificates are used"`
-	Timeout time.Duration `env:"TIMEOUT" help:"maximum duration of the delivery of a batch of up to 100 entries"`
+	Timeout time.Duration `env:"TIMEOUT" help:"maximum time for delivering a batch of up to 100 entries"`
 }
 
 // DefaultConfig returns the defaults, with the delivery turned off.
@@ -46,7 +46,7 @@ func (c Config) Check() error {
 
 	target, err := url.Parse(c.URL)
 	if err != nil || target.Hostname() == "" || target.User != nil {
-		return errors.New("the URL must be like syslog+tls://host:6514 or https://host/path, without a password")
+		return errors.New("the URL must have a form such as syslog+tls://host:6514 or https://host/path, and must not contain a password")
 	}
 
 	switch target.Scheme {
@@ -59,8 +59,8 @@ func (c Config) Check() error {
 
 		return nil
 	case "udp", "syslog+udp":
-		return errors.New("syslog over UDP is not supported, because no server confirms a datagram, and entries could be lost: " +
-			"use syslog with TCP or syslog+tls, or a relay on this host that receives TCP")
+		return errors.New("syslog over UDP is not supported, because entries could be lost without notice: " +
+			"use syslog:// (TCP) or syslog+tls://, or a relay on this host that accepts syslog over TCP")
 	default:
 		return errors.New("the URL must begin with syslog, syslog+tls, http or https")
 	}
@@ -72,8 +72,8 @@ type Collector interface {
 	Send(ctx context.Context, records []chain.Record) error
 }
 
-// New returns the collector, or nil if the delivery is turned off. service is the name of the service in messages. The watcher
-// reloads the CA certificates.
+// New returns the collector, or nil if the delivery is turned off. service is the name of the service in messages. files reloads
+// the CA certificates when their file changes.
 func New(config Config, service string, files *reload.Watcher) (Collector, error) {
 	if config.URL == "" {
 		return nil, nil
@@ -100,8 +100,8 @@ func New(config Config, service string, files *reload.Watcher) (Collector, error
 	return newSyslog(target, config.Timeout, service, transport), nil
 }
 
-// Message is the form in which a collector receives a record. It omits the salt, because with the salt, somebody could guess the
-// personal fields of erased entries.
+// Message is the form in which a collector receives a record. It omits the salt: even after the erasure of an entry, anyone who
+// has the salt could guess the personal fields and check the guess against the digest.
 type Message struct {
 	Service string `json:"service"`
 	// Number and Hash identify the record in the chain.

@@ -15,7 +15,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// maxResponse is the maximum number of bytes that are read from a response before its connection is closed.
+// maxResponse is the maximum number of bytes that are read from the response of a collector. If the response is longer, the
+// connection is closed.
 const maxResponse = 64 << 10
 
 // httpCollector sends a batch as the body of a POST request.
@@ -82,7 +83,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// deadline returns the deadline of the context, or the end of the timeout if that is earlier.
+// deadline returns the deadline of the context or the time at which the timeout ends, whichever is earlier.
 func deadline(ctx context.Context, timeout time.Duration) time.Time {
 	end := time.Now().Add(timeout)
 	if earlier, has := ctx.Deadline(); has && earlier.Before(end) {

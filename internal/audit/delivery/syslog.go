@@ -20,7 +20,7 @@ import (
 const (
 	// priority combines facility 13 (log audit) with severity 5 (notice).
 	priority = 13*8 + 5
-	// unknown is the value that stands for an absent field in RFC 5424.
+	// unknown is the value for an absent field (NILVALUE in RFC 5424).
 	unknown = "-"
 )
 
@@ -57,7 +57,7 @@ type halfCloser interface {
 }
 
 // Send implements Collector. After the last message it closes the connection for writing, and waits until the server also closes
-// it. By then the server has read all messages: if it stops or fails before, the connection is reset.
+// it. The server has then read all messages: if it had stopped or failed earlier, the connection would have been reset.
 func (c *syslogCollector) Send(ctx context.Context, records []chain.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -68,11 +68,11 @@ func (c *syslogCollector) Send(ctx context.Context, records []chain.Record) erro
 	}
 	defer connection.Close() //nolint:errcheck // the server has closed it, or the batch is repeated
 
-	// The context may end before its deadline.
+	// Also close the connection if the context is canceled before the deadline.
 	defer context.AfterFunc(ctx, func() { _ = connection.Close() })()
 
 	if err := connection.SetDeadline(deadline(ctx, c.timeout)); err != nil {
-		return fmt.Errorf("setting the time limit of a connection: %w", err)
+		return fmt.Errorf("setting the deadline of the connection: %w", err)
 	}
 
 	writer := bufio.NewWriter(connection)
@@ -127,7 +127,7 @@ func (c *syslogCollector) config() *tls.Config {
 	return config
 }
 
-// write writes the message of a record, preceded by its length (RFC 6587, octet counting).
+// write writes the syslog message for a record, preceded by the length of the message (octet counting, RFC 6587).
 func (c *syslogCollector) write(to *bufio.Writer, record chain.Record) error {
 	text, err := encode(c.service, record)
 	if err != nil {

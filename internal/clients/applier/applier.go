@@ -15,8 +15,8 @@ const DefaultBudget = 20 * time.Second
 
 // Options configure an Applier.
 type Options struct {
-	// Budget is the time after which a call starts no further part; 0 means DefaultBudget. A call may take longer, because it
-	// finishes the part in progress.
+	// Budget is the time after which a call does not start another part; 0 means DefaultBudget. A call may take longer, because
+	// it finishes the part in progress.
 	Budget time.Duration
 	// Now is the clock for the budget.
 	Now func() time.Time

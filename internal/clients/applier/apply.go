@@ -93,7 +93,7 @@ func (w *work) applyPart(ctx context.Context, part Part, entry *entry, skip bool
 }
 
 // intend stores the names of a part's objects before any of them is applied. It writes even if the inventory already contains
-// them: the write fails if another replica has changed the inventory, and so stops a replica that has lost its lease.
+// them, because the write also stops a replica that has lost its lease: it fails if another replica has changed the inventory.
 func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
 	entry.intend(refs)
 	return w.store(ctx)
@@ -166,8 +166,8 @@ func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructure
 	return "", nil
 }
 
-// applyKind applies objects of one kind, several of them concurrently. After a failure it starts no further calls, but waits for
-// the calls in progress: a canceled call could take effect after the caller has begun to restore the earlier content.
+// applyKind applies objects of one kind, several of them concurrently. After a failure, it does not start further calls, but
+// waits for the calls in progress: a canceled call could take effect after the caller has begun to restore the earlier content.
 func (w *work) applyKind(ctx context.Context, objects []*unstructured.Unstructured) error {
 	return lifecycle.Each(concurrency, objects, func(object *unstructured.Unstructured) error {
 		if err := w.serverSideApply(ctx, object); err != nil {
@@ -279,8 +279,8 @@ func relevant(object *unstructured.Unstructured) map[string]any {
 	return fields
 }
 
-// serverSideApply applies the object. It takes ownership of fields that another field manager owns, because the release
-// determines them.
+// serverSideApply applies the object. It takes ownership of fields that another field manager owns, because the content
+// determines their values.
 func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstructured, options ...client.ApplyOption) error {
 	options = append(options, client.ForceOwnership, client.FieldOwner(w.owner.manager))
 
@@ -297,7 +297,7 @@ func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstruc
 // other errors unchanged.
 func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error) {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return "waiting until its namespace is deleted", nil
+		return "waiting until the namespace of an object is deleted", nil
 	}
 
 	object, ok := errors.AsType[*objectError](err)

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cluster is a connection to a cluster. It caches the kinds that the cluster serves, and queries the cluster again for an unknown kind.
+// Cluster is a connection to a cluster. It caches the kinds that the cluster serves. If a kind is not in the cache, it queries
+// the cluster again.
 type Cluster struct {
 	client client.Client
 	config *rest.Config

@@ -40,7 +40,7 @@ func run(m *testing.M) int {
 
 	config, err := environment.Start()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "starting the kube-apiserver of .bin, which `make garden` builds: %v\n", err)
+		fmt.Fprintf(os.Stderr, "starting the kube-apiserver in .bin, which `make garden` builds: %v\n", err)
 
 		return 1
 	}

@@ -57,7 +57,7 @@ func (a *Applier) Compare(ctx context.Context, cluster *Cluster, owner Owner, co
 	return differences, err
 }
 
-// comparePart compares the objects of one part with the cluster. refs identify all objects of the part.
+// comparePart returns the changes that Apply would make to the objects of one part. refs identify all objects of the part.
 func (w *work) comparePart(ctx context.Context, part Part) (differences []Difference, refs []ref, err error) {
 	prepared, unknown, err := w.prepare(ctx, part)
 	if err != nil {

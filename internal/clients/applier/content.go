@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Progress is the result of one call. Message describes the state to users.
+// Progress is the result of one call of an Applier. Message describes the state to users.
 type Progress struct {
 	Done    bool
 	Message string
@@ -25,7 +25,7 @@ type Content struct {
 	// CheckDefinition, if not nil, is called before an existing CustomResourceDefinition of the owner is applied. present is the
 	// definition on the cluster. If CheckDefinition fails, the call fails too.
 	CheckDefinition func(ctx context.Context, cluster client.Reader, present, wanted *unstructured.Unstructured) error
-	// Installed is the message of the Progress when all parts have been applied.
+	// Installed is the message of the result when all parts have been applied.
 	Installed string
 	// AwaitHealth makes each part wait until the objects of the preceding part are healthy. The installation is done only when all
 	// objects are healthy.
@@ -40,7 +40,7 @@ type Part struct {
 	// Namespace is the namespace for objects that need one and do not specify it. It is created if it does not exist.
 	Namespace string
 	Source    Source
-	// Mask removes secrets from messages. It may be nil.
+	// Mask removes secrets from messages. If it is nil, messages are not changed.
 	Mask func(text string) string
 }
 
@@ -71,5 +71,5 @@ func (o Owner) where(index, count int, name string) string {
 	return fmt.Sprintf("%s %d of %d (%s)", o.part, index+1, count, name)
 }
 
-// former describes the objects of earlier content, for messages.
+// former returns the noun phrase for the objects of earlier content, for messages.
 func (o Owner) former() string { return "objects of earlier " + o.source + "s" }

@@ -47,8 +47,8 @@ func (w *work) explain(err error, where string, part Part) error {
 		WithReason(failure.ReasonInternal, failure.ComponentRuntime).WithDetail(part.mask(reported))
 }
 
-// maskedError is the masked text of an error. unreachable is the result of the function with that name, which cannot be derived
-// from the text.
+// maskedError is an error whose text has been masked. unreachable is the result of the function with the same name for the
+// original error. It cannot be derived from the text.
 type maskedError struct {
 	text        string
 	unreachable bool
@@ -93,7 +93,7 @@ func (w *work) objectError(object *unstructured.Unstructured, cause error) error
 func (w *work) collision(present *unstructured.Unstructured) error {
 	with, advice := "was not installed by "+w.owner.title, "delete it, or omit it from the "+w.owner.source
 	if owner := holder(present.GetLabels()); owner != "" {
-		with, advice = "belongs to "+owner, "remove it from one of the two"
+		with, advice = "belongs to "+owner, "remove it from one of the two owners"
 	}
 
 	return &collisionError{fmt.Sprintf("%s exists already and %s: %s", refOf(present), with, advice)}
@@ -122,8 +122,8 @@ func (e *objectError) text() string {
 		"in the %s with %s: \"true\"", e.ref, e.source, e.source, AnnotationRecreate)
 }
 
-// immutable reports whether an immutable field was changed. Such errors have no specific reason, so immutable recognizes the
-// messages of the API server, of validation rules (CEL) and of common webhooks.
+// immutable reports whether the error means that an immutable field differs. Such errors have no specific reason, so immutable
+// recognizes the messages of the API server, of validation rules (CEL) and of common webhooks.
 func immutable(err error) bool {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
 		return false
@@ -134,8 +134,8 @@ func immutable(err error) bool {
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// refuses reports whether the API server or a webhook rejects the object itself. A retry would also fail. If a field of an applied object
-// has the wrong type, the API server gives no specific reason, so refuses recognizes the message.
+// refuses reports whether the API server or a webhook rejects the object itself, so that a retry would also fail. If a field of
+// an applied object has the wrong type, the API server gives no specific reason, so refuses recognizes the message.
 func refuses(err error) bool {
 	mistyped := strings.Contains(err.Error(), "failed to create typed patch object")
 

@@ -15,13 +15,13 @@ import (
 // inventory lists the installed objects of an owner and records the progress of an installation. It is stored as JSON in
 // clusters, so its fields must stay compatible.
 type inventory struct {
-	// Cluster is the UID of the kube-system namespace, which identifies the cluster. In a cluster that was restored from a backup
-	// the UID differs, and the recorded progress is ignored.
+	// Cluster is the UID of the kube-system namespace, which identifies the cluster. In a cluster that was restored from a
+	// backup, the UID differs, and the recorded progress is ignored.
 	Cluster types.UID `json:"cluster"`
 	// Owner is the name of the owner. Its JSON name dates from the time when only runtimes had an inventory.
 	Owner string `json:"runtime"`
 	Kind  string `json:"kind,omitempty"`
-	// Entries are the parts, in the order in which they were installed.
+	// Entries describe the parts, in the order in which they were installed.
 	Entries []*entry `json:"entries"`
 
 	stored stored
@@ -40,7 +40,7 @@ type entry struct {
 	Ready   bool   `json:"ready,omitempty"`
 }
 
-// ref identifies an object in a cluster. Namespace is empty for kinds without namespaces.
+// ref identifies an object in a cluster. Namespace is empty for cluster-scoped kinds.
 type ref struct {
 	Group     string `json:"group,omitempty"`
 	Version   string `json:"version"`
@@ -86,7 +86,7 @@ func (r ref) isBase() bool {
 		strings.HasSuffix(r.Kind, "Class")
 }
 
-// bare returns an object with only kind, namespace and name, for calls that read metadata.
+// bare returns an object with only its kind, namespace and name, for calls that need only metadata.
 func (r ref) bare() *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(r.kind())
@@ -127,7 +127,7 @@ func (e *entry) intend(objects []ref) {
 	e.Objects, e.Applied, e.Ready = objects, "", false
 }
 
-// lists reports whether the entry lists exactly these objects and has none to remove.
+// lists reports whether the entry lists exactly the given objects, and no objects of earlier content.
 func (e *entry) lists(objects []ref) bool {
 	sortRefs(objects)
 	return slices.Equal(e.Objects, objects) && len(e.Former) == 0

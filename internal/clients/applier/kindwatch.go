@@ -47,7 +47,7 @@ var (
 type kindWatch struct {
 	cluster *Cluster
 	kind    ref // without namespace and name
-	// total counts the records of all watches of the cluster.
+	// total counts the records of all kinds that are watched on the cluster.
 	total *atomic.Int64
 	// changed is called with the names of BundleDeployments whose objects have changed. state is called when the records become
 	// valid or invalid.
@@ -56,14 +56,14 @@ type kindWatch struct {
 	stop    context.CancelFunc
 
 	mutex sync.Mutex
-	// synced reports whether the records are valid. known reports whether synced has been set.
+	// synced reports whether the records are valid. known reports whether setSynced has been called.
 	synced  bool
 	known   bool
 	version uint64
 	records map[client.ObjectKey]record
 }
 
-// record is the known state of an object.
+// record is the known state of an object on the cluster.
 type record struct {
 	owner   string
 	version uint64
@@ -105,12 +105,12 @@ func (k *kindWatch) run(ctx context.Context) {
 	}
 }
 
-// refused reports whether an error persists until somebody changes the cluster or the limits.
+// refused reports whether retries will keep failing until somebody changes the cluster or the limits.
 func refused(err error) bool {
 	return errors.Is(err, errTooMany) || meta.IsNoMatchError(err) || err != nil && !unreachable(err)
 }
 
-// setSynced records whether the records are valid, and calls state if that has changed.
+// setSynced records whether the records are valid. It calls state the first time, and whenever the value changes.
 func (k *kindWatch) setSynced(synced bool) {
 	k.mutex.Lock()
 	first := !k.known || k.synced != synced
@@ -193,7 +193,7 @@ func (k *kindWatch) replace(records map[client.ObjectKey]record, version uint64)
 	return nil
 }
 
-// watch follows changes until the context ends or a watch fails. An error means that the objects must be listed again.
+// watch follows changes until the context ends or a watch fails. After an error, the objects must be listed again.
 func (k *kindWatch) watch(ctx context.Context, version string) error {
 	for {
 		next, err := k.watchOnce(ctx, version)

@@ -23,7 +23,7 @@ const (
 // contains an object of another owner, which would be deleted too, or if it is a standard namespace such as kube-system.
 func (w *work) reasonToKeepNamespace(ctx context.Context, namespace ref) (string, error) {
 	if slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}, namespace.Name) {
-		return "it belongs to the cluster", nil
+		return "it is a standard namespace of Kubernetes", nil
 	}
 	object := namespace.bare()
 	if err := w.client.Get(ctx, namespace.key(), object); err != nil {
@@ -57,7 +57,7 @@ func (w *work) foreignObject(ctx context.Context, kind schema.GroupVersionKind, 
 		}
 		for _, object := range found.Items {
 			if w.isForeign(kind.Kind, object) {
-				return fmt.Sprintf("%s %s in it does not belong to %s", kind.Kind, object.Name, w.owner.title), nil
+				return fmt.Sprintf("it contains %s %s, which does not belong to %s", kind.Kind, object.Name, w.owner.title), nil
 			}
 		}
 		if next = found.Continue; next == "" {
@@ -95,7 +95,7 @@ func (w *work) kinds() ([]schema.GroupVersionKind, error) {
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return nil, fmt.Errorf("discovering the kinds of the cluster: %w", err)
+			return nil, fmt.Errorf("discovering the kinds that the cluster serves: %w", err)
 		}
 		for _, resource := range list.APIResources {
 			if slices.Contains(resource.Verbs, "list") && !slices.Contains(derived(), resource.Kind) {

@@ -26,7 +26,7 @@ const (
 	// Inventory is the name of the Secret with the Provisioner's inventory, in the cluster's kube-system namespace. If an inventory
 	// does not fit into one Secret, this Secret contains the first part and the names of the Secrets with the other parts.
 	Inventory = "environment-broker-installation"
-	// inventoryOfBundles is the prefix of the names of these Secrets for BundleDeployments.
+	// inventoryOfBundles is the prefix of the names of the Secrets with the inventories of BundleDeployments.
 	inventoryOfBundles = "core.rukpak.io.bundledeployment."
 
 	// AnnotationRecreate is an annotation for manifests. If its value is "true" and new content changes an immutable field of the
@@ -42,12 +42,13 @@ const (
 	kindBundleDeployment = "BundleDeployment"
 )
 
-// Owner installs objects on a cluster. Each owner has its own inventory, in the cluster that contains its objects.
+// Owner is a runtime or a BundleDeployment for which objects are installed on a cluster. Each owner has its own inventory, in
+// the cluster that contains its objects.
 type Owner struct {
 	// kind is empty for the Provisioner, because the inventories of its earlier releases have no kind.
 	kind, name string
-	// title names the owner in messages. source is the noun for its content, and part the noun for its parts. part is empty if there is
-	// only one part.
+	// title names the owner in messages. source is the noun for its content, such as release. part is the noun for a part of the
+	// content, such as component, or empty if there is only one part.
 	title, source, part string
 	labels              map[string]string
 	manager, inventory  string
@@ -81,7 +82,7 @@ func (o Owner) owns(labels map[string]string) bool {
 	return true
 }
 
-// holder describes the owner that the labels of an object name, or returns "" if they name none.
+// holder describes the owner that the labels of an object name, or returns "" if they do not name an owner.
 func holder(labels map[string]string) string {
 	switch {
 	case labels[LabelOwnerKind] != "":

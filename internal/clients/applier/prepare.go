@@ -50,7 +50,7 @@ func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown
 			namespaces[object.GetName()] = true
 		}
 	}
-	// Most parts do not contain a manifest of their own namespace.
+	// Most parts do not contain a manifest of the namespace that they use.
 	if !namespaces[part.Namespace] {
 		own, there, err := w.ownNamespace(ctx, part.Namespace)
 		switch {

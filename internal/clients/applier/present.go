@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// listFrom is the smallest number of objects of one kind and namespace that are read with a list. Fewer objects are read one by
-	// one.
+	// listFrom is the minimum number of objects of one kind and namespace that are read together, with a list. Fewer objects are
+	// read one by one.
 	listFrom = 4
 	// listPage is the maximum number of objects in one response.
 	listPage = 100

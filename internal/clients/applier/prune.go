@@ -17,9 +17,9 @@ import (
 // name.
 const leftovers = ""
 
-// prune removes the objects that earlier content contained and this content omits, in the reverse order of their kinds, and completes
-// the installation. It keeps definitions that still have objects, and namespaces with objects of other owners. The message names
-// them, and the next installation tries again to remove them.
+// prune completes an installation: it removes the objects that earlier content contained and this content omits, in the reverse
+// order of their kinds. It keeps definitions that still have objects, and namespaces with objects of other owners. The message
+// of the result names the kept objects. The next installation tries again to remove them.
 func (w *work) prune(ctx context.Context, content Content) (Progress, error) {
 	if err := w.removeStrays(ctx); err != nil {
 		return Progress{}, err
@@ -60,8 +60,8 @@ func removing(subject, waiting string) Progress {
 	return Progress{Message: "removing " + subject + ": " + waiting}
 }
 
-// unwanted returns the objects in the inventory that are in no part of the content. When prune calls it, all parts have been applied and
-// the inventory lists their current objects. An object that moved from one part to another is not returned.
+// unwanted returns the objects in the inventory that no part of the content contains. When prune calls it, all parts have been
+// applied and the inventory lists their current objects. An object that moved from one part to another is not returned.
 func (w *work) unwanted(content Content) []ref {
 	var wanted, all []ref
 	for _, entry := range slices.Backward(w.inventory.Entries) {

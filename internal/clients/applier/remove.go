@@ -93,7 +93,7 @@ func (a *Applier) Remove(ctx context.Context, cluster *Cluster, owner Owner) (Pr
 }
 
 // RemoveUnused removes the objects of the owner, like an Apply with no parts. It keeps CustomResourceDefinitions that still have
-// objects, and namespaces with objects of other owners. The inventory then lists them.
+// objects, and namespaces with objects of other owners. The inventory continues to list the kept objects.
 func (a *Applier) RemoveUnused(ctx context.Context, cluster *Cluster, owner Owner) (Progress, error) {
 	return a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
 		progress, err := a.apply(ctx, work, Content{Installed: nothingInstalled})
@@ -120,8 +120,9 @@ func (a *Applier) Installed(ctx context.Context, cluster *Cluster, owner Owner) 
 // nothingInstalled is the message once everything has been removed.
 const nothingInstalled = "nothing is installed"
 
-// uninstall removes the objects that the inventory lists, so it needs no content. It drops removed objects from their entries, so
-// that the next call continues with the remaining objects. Namespaces stay in their entries until all other objects are removed.
+// uninstall removes the objects that the inventory lists, so it does not need the content. It drops removed objects from their
+// entries, so that the next call continues with the remaining objects. Namespaces stay in their entries until all other objects
+// are removed.
 func (a *Applier) uninstall(ctx context.Context, work *work) (Progress, error) {
 	entries := work.inventory.Entries
 	for i, entry := range slices.Backward(entries) {

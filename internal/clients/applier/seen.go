@@ -14,8 +14,8 @@ type Object struct {
 	ref ref
 	// version is the resource version as a number, which grows with each write, or 0 if it is unknown.
 	version uint64
-	// digest covers the compared fields. It is empty for kinds of which only the metadata is watched. For these, each write counts
-	// as a change.
+	// digest is a digest of the compared fields. It is empty for kinds of which only the metadata is watched. For these kinds,
+	// each write counts as a change.
 	digest string
 	// problem describes why the object was not healthy at that time.
 	problem string
@@ -50,7 +50,8 @@ func (w *work) see(object *unstructured.Unstructured) {
 	w.seen[found] = Object{found, number(object.GetResourceVersion()), digestOf(object), problemOf(found, object)}
 }
 
-// objects returns all objects in the inventory. Objects that this call has not seen have no state.
+// objects returns all objects in the inventory. For an object that this call has neither compared nor applied, only the
+// reference is set.
 func (w *work) objects() (objects []Object) {
 	for _, entry := range w.inventory.Entries {
 		for _, ref := range entry.Objects {

@@ -39,9 +39,9 @@ const (
 	maxParts         = largestInventory/largestPart + 1
 )
 
-// stored identifies the Secrets from which an inventory was read. secret is the first of them, and its resource version makes the
-// next write conditional. secret is nil if the inventory was never stored. name is its name, and rest contains the names of the
-// other Secrets.
+// stored identifies the Secrets from which an inventory was read. secret is the first of them; its resource version makes the
+// next write conditional. secret is nil if the inventory was never stored. name is the name of the first Secret, and rest
+// contains the names of the other Secrets.
 type stored struct {
 	name   string
 	secret *corev1.Secret
@@ -185,7 +185,7 @@ func newSecret(name string, data map[string][]byte) *corev1.Secret {
 	}
 }
 
-// errTooLarge is the cause of errors about an inventory above the limits.
+// errTooLarge is the cause of the error if an inventory exceeds the limits.
 var errTooLarge = errors.New("the inventory is too large")
 
 // fits reports whether an encoded inventory is within the limits. It estimates the number of values by counting commas.

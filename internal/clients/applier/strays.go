@@ -67,7 +67,7 @@ func (w *work) removeStrays(ctx context.Context) error {
 	return nil
 }
 
-// strays returns the objects of a kind that the owner has applied and that are not in listed. The result is empty if listing the
+// strays returns the objects of a kind that the owner has applied, except the listed ones. The result is empty if listing the
 // kind is forbidden.
 func (w *work) strays(ctx context.Context, kind schema.GroupVersionKind, listed []ref) (strays []metav1.PartialObjectMetadata, err error) {
 	found := &metav1.PartialObjectMetadataList{}

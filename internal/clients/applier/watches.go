@@ -12,9 +12,9 @@ import (
 // MaxWatches is the maximum number of kinds that are watched on a cluster. Objects of further kinds are not watched.
 const MaxWatches = 64
 
-// Watches watches the installed objects of BundleDeployments. All BundleDeployments that use the same connection share one watch per
-// kind, which starts when the first of them needs it and ends when none needs it anymore. Before Run is called and after it has ended,
-// nothing is watched.
+// Watches watches the installed objects of BundleDeployments. All BundleDeployments that use the same connection share one watch
+// per kind. The watch starts when the first BundleDeployment needs it and ends when none needs it anymore. Nothing is watched
+// before Run is called and after it has ended.
 type Watches struct {
 	changed func(owner string)
 
@@ -35,10 +35,10 @@ type watchedCluster struct {
 	objects map[string][]Object
 }
 
-// View describes the objects of a BundleDeployment as far as the watches have received their state.
+// View describes the objects of a BundleDeployment in the state that the watches have received.
 type View struct {
-	// Complete reports whether all objects are watched and the watches have received at least the state of the objects that was
-	// passed to Follow. If it is false, the other fields are incomplete.
+	// Complete reports whether all objects are watched, and whether the watches have received a state of each object that is at
+	// least as new as the state passed to Follow. If it is false, the other fields are incomplete.
 	Complete bool
 	// Changed reports whether an object is missing or was changed by somebody else.
 	Changed bool
@@ -139,7 +139,7 @@ func (w *Watches) start(on *watchedCluster, kind ref) {
 	w.running.Go(func() { started.run(ctx) })
 }
 
-// following returns the BundleDeployments that have objects of the given kind on a cluster.
+// following returns the names of the BundleDeployments that have objects of the given kind on a cluster.
 func (w *Watches) following(on *watchedCluster, kind ref) (owners []string) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -171,7 +171,8 @@ func (c *watchedCluster) stopUnused() {
 	}
 }
 
-// Look returns the known state of the objects of a BundleDeployment on a cluster.
+// Look returns the known state of the objects of a BundleDeployment on a cluster. The View is incomplete unless Follow has been
+// called for both.
 func (w *Watches) Look(cluster *Cluster, owner string) View {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -194,8 +195,8 @@ func (w *Watches) Look(cluster *Cluster, owner string) View {
 	return view
 }
 
-// look adds the known state of an object to a view. It reports whether the state includes this replica's last write. If the
-// version of the object is unknown, any state is accepted.
+// look adds the known state of an object to a view. It returns false if the state may not include this replica's last write. If
+// the version of the object is unknown, any state is accepted.
 func (k *kindWatch) look(object *Object, owner string, view *View) bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -242,5 +243,5 @@ func (w *Watches) Count() (watches, objects int) {
 	return watches, objects
 }
 
-// withoutName returns the reference without its name and namespace, which identifies the kind.
+// withoutName returns a reference that identifies only the kind, without a name or namespace.
 func (r ref) withoutName() ref { return ref{Group: r.Group, Version: r.Version, Kind: r.Kind} }

@@ -35,7 +35,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.api) }
 
 // CreateInternal creates the internal evaluation of the cluster and returns its ID. Each call creates another evaluation. After
-// an error, restclient.NotExecuted reports whether the call certainly created no evaluation.
+// an error, restclient.NotExecuted reports whether it is certain that no evaluation was created.
 func (c *Client) CreateInternal(ctx context.Context, cluster Cluster) (id string, err error) {
 	definition := c.definition(cluster.name("int"), cluster, c.config.Internal)
 	if c.trial(cluster.PlanName) {
@@ -141,8 +141,8 @@ func (c *Client) trial(planName string) bool {
 // address returns the URL of an evaluation.
 func (c *Client) address(id string) string { return c.api + "/" + url.PathEscape(id) }
 
-// isNoChild reports whether AvS rejected a removal because the evaluation does not belong to its parent, which happens when a
-// removal is repeated.
+// isNoChild reports whether AvS rejected a removal because the evaluation is not, or is no longer, a child of the given parent.
+// This happens when a removal is repeated.
 func isNoChild(err error) bool {
 	status, is := errors.AsType[*restclient.StatusError](err)
 

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// Config configures the connection to AvS and its evaluations. An empty API switches AvS off. The variables have the same names
-// as in the Kyma Environment Broker.
+// Config configures the connection to AvS and the evaluations that the broker creates there. An empty API switches AvS off. The
+// variables have the same names as in the Kyma Environment Broker.
 type Config struct {
 	API      string        `env:"API_ENDPOINT"           help:"URL of the evaluations in the availability service (AvS), such as https://avs.example.com/api/v2/evaluationmetadata; empty turns the integration off"`
 	TokenURL string        `env:"OAUTH_TOKEN_ENDPOINT"   help:"URL of the token endpoint of AvS"`
@@ -20,7 +20,7 @@ type Config struct {
 	Username string        `env:"OAUTH_USERNAME"         help:"user for AvS"`
 	Password secret.String `env:"OAUTH_PASSWORD"         help:"password of the user"`
 	GroupID  int64         `env:"GROUP_ID"               help:"group ID of the evaluations"`
-	ParentID int64         `env:"PARENT_ID"              help:"ID of the evaluation to which the evaluations belong"`
+	ParentID int64         `env:"PARENT_ID"              help:"ID of the parent evaluation"`
 	Internal Tester        `envPrefix:"INTERNAL_TESTER_"`
 	External Tester        `envPrefix:"EXTERNAL_TESTER_"`
 	Trial    Trial         `envPrefix:"TRIAL_"`
@@ -29,27 +29,27 @@ type Config struct {
 	Calls    int           `env:"CALLS"                  help:"maximum number of concurrent calls, per replica"`
 }
 
-// Tester contains the settings of all internal or of all external evaluations.
+// Tester contains the settings that apply either to all internal or to all external evaluations.
 type Tester struct {
 	Disabled bool     `env:"DISABLED"  help:"create no evaluations of this kind"`
 	AccessID int64    `env:"ACCESS_ID" help:"tester access ID"`
-	Service  string   `env:"SERVICE"   help:"service of the evaluations"`
+	Service  string   `env:"SERVICE"   help:"name of the service in the evaluations"`
 	Tags     []string `env:"TAGS"      help:"tags of the evaluations, as content:class ID:class name,…"`
 }
 
 // Trial contains the settings of internal evaluations for the plans trial and free. They apply only if all of them are set.
 type Trial struct {
-	AccessID int64 `env:"INTERNAL_TESTER_ACCESS_ID" help:"tester access ID for plans trial and free; unless this ID, APP_AVS_TRIAL_GROUP_ID and APP_AVS_TRIAL_PARENT_ID are set, these plans use the settings of the other plans"`
+	AccessID int64 `env:"INTERNAL_TESTER_ACCESS_ID" help:"tester access ID for plans trial and free; unless this ID, APP_AVS_TRIAL_GROUP_ID and APP_AVS_TRIAL_PARENT_ID are all set, these plans use the settings of the other plans"`
 	GroupID  int64 `env:"GROUP_ID"                  help:"ID of the group for plans trial and free"`
-	ParentID int64 `env:"PARENT_ID"                 help:"ID of the evaluation to which the evaluations of plans trial and free belong"`
+	ParentID int64 `env:"PARENT_ID"                 help:"ID of the parent evaluation for plans trial and free"`
 }
 
 // TagClasses are the classes of the tags that describe the cluster.
 type TagClasses struct {
-	Enabled   bool  `env:"ADDITIONAL_TAGS_ENABLED"          help:"add tags with the name, the seed and the region of the cluster to internal evaluations"`
-	ShootName int64 `env:"GARDENER_SHOOT_NAME_TAG_CLASS_ID" help:"ID of the class of tags with the name of the Shoot"`
-	SeedName  int64 `env:"GARDENER_SEED_NAME_TAG_CLASS_ID"  help:"ID of the class of tags with the name of the seed"`
-	Region    int64 `env:"REGION_TAG_CLASS_ID"              help:"ID of the class of tags with the region"`
+	Enabled   bool  `env:"ADDITIONAL_TAGS_ENABLED"          help:"tag internal evaluations with the name, the seed and the region of the cluster"`
+	ShootName int64 `env:"GARDENER_SHOOT_NAME_TAG_CLASS_ID" help:"ID of the tag class for Shoot names"`
+	SeedName  int64 `env:"GARDENER_SEED_NAME_TAG_CLASS_ID"  help:"ID of the tag class for seed names"`
+	Region    int64 `env:"REGION_TAG_CLASS_ID"              help:"ID of the tag class for regions"`
 }
 
 // DefaultConfig returns the defaults, with AvS switched off.

@@ -8,7 +8,7 @@ import (
 // Lifecycle is the state of an evaluation.
 type Lifecycle string
 
-// The states of evaluations. AvS sends no alerts for an evaluation in maintenance.
+// The states of evaluations. AvS does not send alerts for evaluations in maintenance.
 const (
 	Active      Lifecycle = "ACTIVE"
 	Maintenance Lifecycle = "MAINTENANCE"
@@ -27,15 +27,15 @@ func (l Lifecycle) Known() bool {
 	}
 }
 
-// Tag is a tag in its wire format.
+// Tag is a tag of an evaluation, in its wire format.
 type Tag struct {
 	Content   string `json:"content"`
 	ClassID   int64  `json:"tag_class_id"`
 	ClassName string `json:"tag_class_name,omitempty"`
 }
 
-// Evaluation is the part of an evaluation that the broker uses, in its wire format. AvS returns all fields of Definition, with
-// the threshold as a number.
+// Evaluation contains the fields of an evaluation that the broker uses, in the wire format. AvS returns all fields of
+// Definition, with the threshold as a number.
 type Evaluation struct {
 	ID     int64     `json:"id"`
 	Status Lifecycle `json:"status"`
@@ -53,7 +53,7 @@ func (e Evaluation) has(tag Tag) bool {
 	return false
 }
 
-// Definition is a new evaluation in its wire format.
+// Definition describes an evaluation to create, in its wire format.
 type Definition struct {
 	DefinitionType   string `json:"definition_type"`
 	Name             string `json:"name"`

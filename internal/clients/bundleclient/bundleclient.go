@@ -30,7 +30,7 @@ const (
 	// maxBytes limits the size of a response. Kubernetes limits an object to about 1.5 MiB, and a BundleDeployment with its history
 	// is below 300 KiB.
 	maxBytes = 32 << 20
-	// maxBundles is the maximum number of Bundles of a BundleDeployment that a call returns.
+	// maxBundles is the maximum number of Bundles that Deployment reads for a BundleDeployment.
 	maxBundles = 50
 
 	deployments = "bundledeployments"
@@ -40,10 +40,10 @@ const (
 // LabelRuntime is the label with which the Provisioner names the runtime of a BundleDeployment.
 const LabelRuntime = "provisioner.environment-broker.io/runtime"
 
-// Client reads Bundles and BundleDeployments. It reads the kubeconfig for each call, so that a rotated one is used at once. It is
-// safe for concurrent use. Its errors are of type *failure.Error and never quote a response.
+// Client reads Bundles and BundleDeployments. It reads the kubeconfig file for each call, so that a rotated kubeconfig is used
+// immediately. It is safe for concurrent use. Its errors are of type *failure.Error and never quote a response.
 type Client struct {
-	// KubeconfigPath is the file with the kubeconfig. Its user needs the verbs get and list for both kinds.
+	// KubeconfigPath is the path of the kubeconfig file. Its user needs the verbs get and list for both kinds.
 	KubeconfigPath string
 	// Wrap, if set, wraps the transport of all calls, for a concurrency limit and a circuit breaker.
 	Wrap func(http.RoundTripper) http.RoundTripper
@@ -55,7 +55,7 @@ type Query struct {
 	RuntimeID string
 	// Continue is Page.Continue of the previous page. It is empty for the first page.
 	Continue string
-	// Limit is the maximum number of BundleDeployments.
+	// Limit is the maximum number of BundleDeployments on the page.
 	Limit int
 }
 
@@ -88,8 +88,8 @@ func (c *Client) Deployments(ctx context.Context, query Query) (Page, error) {
 	return Page{Deployments: found.Items, Continue: found.Continue}, err
 }
 
-// Deployment returns a BundleDeployment and the Bundles that it has created, the newest first. The error is of kind NotFound if
-// the BundleDeployment does not exist.
+// Deployment returns a BundleDeployment and at most 50 of the Bundles that it has created, the newest first. The error is of
+// kind NotFound if the BundleDeployment does not exist.
 func (c *Client) Deployment(ctx context.Context, name string) (v1alpha1.BundleDeployment, []v1alpha1.Bundle, error) {
 	var deployment v1alpha1.BundleDeployment
 
@@ -121,14 +121,14 @@ func (c *Client) Probe(ctx context.Context) error {
 	})
 }
 
-// get reads an object or a list.
+// get sends the GET request that build completes, and decodes the response.
 func (c *Client) get(ctx context.Context, into runtime.Object, build func(*rest.Request) *rest.Request) error {
 	return c.call(ctx, func(ctx context.Context, client *rest.RESTClient) error {
 		return build(client.Get()).MaxRetries(0).Do(ctx).Into(into)
 	})
 }
 
-// call calls the API server with the current kubeconfig.
+// call runs do with a client for the current kubeconfig. It limits the duration and explains the error.
 func (c *Client) call(ctx context.Context, do func(context.Context, *rest.RESTClient) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -150,7 +150,7 @@ func (c *Client) client() (*rest.RESTClient, error) {
 	}
 
 	if address, _, err := rest.DefaultServerUrlFor(config); err != nil || address.Scheme != "https" {
-		return nil, fmt.Errorf("the server of the kubeconfig %s has no https address", c.KubeconfigPath)
+		return nil, fmt.Errorf("the server in the kubeconfig %s does not have an https address", c.KubeconfigPath)
 	}
 
 	scheme := runtime.NewScheme()
@@ -202,12 +202,12 @@ func explain(err error) error {
 	case apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Name != "":
 		return failure.Wrap(failure.NotFound, err, "The BundleDeployment does not exist.")
 	case apierrors.IsNotFound(err):
-		return transient("The API server has no kind BundleDeployment: the bundle provisioner is not installed there.")
+		return transient("The Bundle API server does not know the kind BundleDeployment: the bundle provisioner is not installed.")
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.IsBadRequest(err):
-		return failure.Wrap(failure.Invalid, err, "This page of the list has expired. Begin with the first page.")
+		return failure.Wrap(failure.Invalid, err, "This page of the list has expired. Start again with the first page.")
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		return transient("The Bundle API server rejects the credentials with status %d: an operator must correct "+
-			"APP_CONSOLE_BUNDLES_KUBECONFIG_PATH, or let its user get and list Bundles and BundleDeployments.", status.ErrStatus.Code)
+			"APP_CONSOLE_BUNDLES_KUBECONFIG_PATH, or allow its user to get and list Bundles and BundleDeployments.", status.ErrStatus.Code)
 	default:
 		return transient("The Bundle API server responds with status %d.", status.ErrStatus.Code)
 	}

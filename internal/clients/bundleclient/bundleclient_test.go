@@ -217,7 +217,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{"the token is wrong", respond(http.StatusUnauthorized, sensitive), "rejects the credentials with status 401"},
 		{"the user lacks a role", respond(http.StatusForbidden, sensitive), "rejects the credentials with status 403"},
-		{"the kinds are not installed", respond(http.StatusNotFound, sensitive), "has no kind BundleDeployment"},
+		{"the kinds are not installed", respond(http.StatusNotFound, sensitive), "does not know the kind BundleDeployment"},
 		{"an error of the server", respond(http.StatusInternalServerError, sensitive), "responds with status 500"},
 		{"no JSON", respond(http.StatusOK, sensitive), "does not respond"},
 		{"a large response", func(w http.ResponseWriter, _ *http.Request) {

@@ -1,2 +1,2 @@
-// Package bundleclient reads Bundles and BundleDeployments from the API server of the bundle provisioner. It changes nothing.
+// Package bundleclient reads Bundles and BundleDeployments from the bundle provisioner's API server. It never changes them.
 package bundleclient

@@ -21,7 +21,7 @@ const (
 	eventType = "Subaccount_Deletion"
 	// pageSize is the number of events in a page. CIS returns at most 150.
 	pageSize = 150
-	// maxPages limits the number of pages that a read may have. More than 1.5 million events are an error.
+	// maxPages is the maximum number of pages in a read. A read of more than 1.5 million events fails.
 	maxPages = 10_000
 )
 
@@ -33,7 +33,7 @@ const (
 
 // Config configures the connection to CIS. An empty URL switches CIS off.
 type Config struct {
-	URL          string        `env:"EVENT_SERVICE_URL" help:"URL of the event service of SAP Cloud Management (CIS), which knows deleted subaccounts; empty turns the subaccounts job off"`
+	URL          string        `env:"EVENT_SERVICE_URL" help:"URL of the event service of SAP Cloud Management (CIS), which reports deleted subaccounts; empty turns the subaccounts job off"`
 	Version      string        `env:"VERSION"           help:"version of the event service: 1.0 or 2.0"`
 	AuthURL      string        `env:"AUTH_URL"          help:"URL of the token endpoint, without /oauth/token"`
 	ClientID     string        `env:"CLIENT_ID"         help:"client ID for the token endpoint"`
@@ -76,7 +76,7 @@ func (c Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// Client calls CIS. It is safe for concurrent use.
+// Client calls the event service of CIS. It is safe for concurrent use.
 type Client struct {
 	rest   *restclient.Client
 	config Config
@@ -97,7 +97,7 @@ func New(config Config, transport http.RoundTripper) *Client {
 // Probe returns an error unless CIS responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.config.URL) }
 
-// Event is the deletion of a subaccount. At is zero in version 1.0.
+// Event reports the deletion of a subaccount. At is the time of the deletion, or zero in version 1.0 of the event service.
 type Event struct {
 	Subaccount string
 	At         time.Time
@@ -114,7 +114,7 @@ type page struct {
 }
 
 // DeletedSubaccounts returns the deletions of subaccounts since the given time, newest first. It starts with the newest events,
-// so that it need not read the whole history. Events that arrive during the read move others to later pages: some may be returned
+// so it need not read the whole history. Events that arrive during the read move others to later pages: some may be returned
 // twice, but none is missing. In version 1.0, DeletedSubaccounts returns all deletions; see deletedInVersion1.
 func (c *Client) DeletedSubaccounts(ctx context.Context, since time.Time) ([]Event, error) {
 	if c.config.Version == Version1 {
@@ -153,5 +153,5 @@ func (c *Client) DeletedSubaccounts(ctx context.Context, since time.Time) ([]Eve
 		}
 	}
 
-	return nil, failure.New(failure.Permanent, "CIS returns more than %d pages of events", maxPages)
+	return nil, failure.New(failure.Permanent, "CIS returned more than %d pages of events", maxPages)
 }

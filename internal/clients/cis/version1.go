@@ -57,5 +57,5 @@ func (c *Client) deletedInVersion1(ctx context.Context) ([]Event, error) {
 		}
 	}
 
-	return nil, failure.New(failure.Permanent, "CIS returns more than %d pages of events", maxPages1)
+	return nil, failure.New(failure.Permanent, "CIS returned more than %d pages of events", maxPages1)
 }

@@ -18,13 +18,13 @@ import (
 
 // Config configures the connection to the hook. Without a URL, operators clean up dirty accounts.
 type Config struct {
-	URL      string        `env:"URL"      help:"https URL of the hook that empties dirty accounts of the account pool and confirms that they are empty; without a URL, operators release them"`
+	URL      string        `env:"URL"      help:"https URL of the hook that empties dirty accounts of the account pool and confirms that they are empty; without a URL, operators must release dirty accounts"`
 	User     string        `env:"USER"     help:"user for the hook; empty for none"`
 	Password secret.String `env:"PASSWORD" help:"password of the user"`
 	Timeout  time.Duration `env:"TIMEOUT"  help:"timeout of one call, at most 1m"`
 }
 
-// maxTimeout limits the timeout, so that calls for many accounts do not take too long.
+// maxTimeout is the maximum timeout of a call. It limits how long calls for many accounts take in total.
 const maxTimeout = time.Minute
 
 // DefaultConfig returns the defaults, without a hook.
@@ -44,7 +44,7 @@ func (c Config) Check() error {
 	}
 
 	if (c.User == "") != (c.Password == "") {
-		errs = append(errs, errors.New("APP_ACCOUNT_POOL_CLEANUP_USER and APP_ACCOUNT_POOL_CLEANUP_PASSWORD: set both or none"))
+		errs = append(errs, errors.New("APP_ACCOUNT_POOL_CLEANUP_USER and APP_ACCOUNT_POOL_CLEANUP_PASSWORD: set both or neither"))
 	}
 
 	if c.Timeout <= 0 || c.Timeout > maxTimeout {
@@ -65,12 +65,12 @@ func isLoopback(address string) bool {
 	return parsed.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Question is the body of a call, in its wire format. It contains no credentials.
+// Question is the body of a request to the hook, in its wire format. It does not contain credentials.
 type Question struct {
 	// Account is the name of the Gardener binding that represents the account, and Namespace is its namespace.
 	Account   string `json:"account"`
 	Namespace string `json:"namespace"`
-	// Type is the value of the hyperscalerType label, and Provider is its first part.
+	// Type is the value of the hyperscalerType label. Provider is the part of this value before the first underscore.
 	Type     string `json:"hyperscalerType"`
 	Provider string `json:"provider"`
 	// Tenant is the value of the tenantName label, which still names the previous tenant.

@@ -83,7 +83,7 @@ func TestConfig(t *testing.T) {
 		"Loopback":    {func(c *cleanuphook.Config) { c.URL = "http://127.0.0.1:1/cleanup" }, ""},
 		"NoTLS":       {func(c *cleanuphook.Config) { c.URL = "http://hook.example.com" }, "APP_ACCOUNT_POOL_CLEANUP_URL: must be an https URL"},
 		"NoURL":       {func(c *cleanuphook.Config) { c.URL = "hook" }, "APP_ACCOUNT_POOL_CLEANUP_URL: must be an https URL"},
-		"Credentials": {func(c *cleanuphook.Config) { c.User = "u" }, "set both or none"},
+		"Credentials": {func(c *cleanuphook.Config) { c.User = "u" }, "set both or neither"},
 		"Timeout":     {func(c *cleanuphook.Config) { c.Timeout = time.Hour }, "at most 1m"},
 	}
 

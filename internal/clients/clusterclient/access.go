@@ -18,8 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 )
 
-// probeTimeout bounds a session with a runtime. A session consists of the requests of one action, such as a probe or the removal of
-// service instances.
+// probeTimeout limits the duration of a session with a runtime. A session consists of the requests of one action, such as a
+// probe or the removal of service instances.
 const probeTimeout = 15 * time.Second
 
 // Kubeconfigs issues admin kubeconfigs; *provisionerclient.Client implements it. Errors carry a failure.Kind. The kind is Waiting
@@ -33,7 +33,7 @@ type Endpoints interface {
 	Record(ctx context.Context, instance environment.Instance, endpoint environment.Endpoint) error
 }
 
-// Access calls the runtimes of instances. It is safe for concurrent use.
+// Access calls the API servers of instances' runtimes. It is safe for concurrent use.
 type Access struct {
 	kubeconfigs Kubeconfigs
 	endpoints   Endpoints
@@ -52,8 +52,8 @@ func (a Access) Recording(endpoints Endpoints) Access {
 	return a
 }
 
-// Allowing returns an Access that also connects to tenants' own clusters in the networks. By default, these clusters must have
-// public addresses.
+// Allowing returns an Access that connects to tenants' own clusters not only at public addresses but also in the allowed
+// networks.
 func (a Access) Allowing(allowed networks.Networks) Access {
 	a.networks = allowed
 

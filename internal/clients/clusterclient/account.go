@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// accountNamespace is the namespace of all accounts. It exists in every cluster.
+	// accountNamespace is the namespace of the ServiceAccounts of all bindings. It exists in every cluster.
 	accountNamespace = metav1.NamespaceSystem
 
-	// These labels help cluster administrators find the objects of the broker and of a binding.
+	// These labels help cluster administrators find the broker's objects, and those of a particular binding.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	labelBinding   = "environment-broker.io/binding"
 	managedBy      = "environment-broker"
@@ -37,15 +37,15 @@ type account struct {
 	metadata metav1.ObjectMeta
 }
 
-// The API paths of the ServiceAccounts and ClusterRoleBindings of accounts.
+// The API paths of the bindings' ServiceAccounts and ClusterRoleBindings.
 const (
 	serviceAccounts = "/api/v1/namespaces/" + accountNamespace + "/serviceaccounts"
 	roleBindings    = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 )
 
-// Grant creates the ServiceAccount and the ClusterRoleBinding of the binding if they are missing, and issues a token. A repeated call
-// issues another token; earlier tokens stay valid until they expire. ExpiresAt is the actual expiry of the token, because the runtime may grant
-// a shorter lifetime than requested.
+// Grant creates the ServiceAccount and the ClusterRoleBinding of the binding if they are missing, and issues a token. A repeated
+// call issues another token; earlier tokens stay valid until they expire. The result's ExpiresAt is the actual expiry of the
+// token, because the runtime may grant a shorter lifetime than requested.
 func (a Access) Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error) {
 	return withAccount(ctx, a, instance, binding, func(ctx context.Context, config *rest.Config, account account) (environment.Access, error) {
 		if err := account.create(ctx); err != nil {
@@ -74,8 +74,8 @@ func (a Access) Revoke(ctx context.Context, instance environment.Instance, bindi
 // maxAccounts limits the number of accounts that Accounts returns.
 const maxAccounts = 500
 
-// Accounts returns the names of the ServiceAccounts of bindings in the instance's runtime. It reads at most maxAccounts ServiceAccounts
-// with the broker's label.
+// Accounts returns the names of the bindings' ServiceAccounts in the instance's runtime. It reads at most maxAccounts
+// ServiceAccounts with the broker's label.
 func (a Access) Accounts(ctx context.Context, instance environment.Instance) ([]string, error) {
 	return withAccount(ctx, a, instance, environment.Binding{}, func(ctx context.Context, _ *rest.Config, session account) ([]string, error) {
 		list := &corev1.ServiceAccountList{}

@@ -36,7 +36,7 @@ func startAPIServer(t *testing.T) *apiServer {
 
 	config, err := environment.Start()
 	if err != nil {
-		t.Fatalf("starting the kube-apiserver of .bin, which `make garden` builds: %v", err)
+		t.Fatalf("starting the kube-apiserver in .bin, which `make garden` builds: %v", err)
 	}
 
 	t.Cleanup(func() {

@@ -19,9 +19,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// codecs encodes and decodes the API groups that this package uses. It knows no other groups. The typed clients of client-go are
-// not used, because they would link all Kubernetes types into the broker. Registering the kinds takes longer than a request, so
-// all sessions share the result.
+// codecs encodes and decodes only the API groups that this package uses. The typed clients of client-go are not used, because
+// they would link all Kubernetes types into the broker. Registering the kinds takes longer than a request, so all sessions share
+// the result.
 var codecs = sync.OnceValue(func() runtime.NegotiatedSerializer { //nolint:gochecknoglobals // never changes
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme)
@@ -70,15 +70,15 @@ func inSession(ctx context.Context, config *rest.Config, connections *http.Trans
 	return work(ctx, client)
 }
 
-// requestVersion requests the API server's version without retries. The request needs no permissions, but fails if the
-// credentials are invalid, so it verifies a kubeconfig with any role.
+// requestVersion requests the API server's version without retries. The request does not need any permissions, but fails if the
+// credentials are invalid. It therefore verifies a kubeconfig with any role.
 func requestVersion(ctx context.Context, api *rest.RESTClient) error {
 	err := api.Get().AbsPath("version").MaxRetries(0).Do(ctx).Error()
 
 	return failure.While(err, "requesting the version of the API server")
 }
 
-// maxResponseBytes bounds the body of a response. Runtimes belong to tenants, who could send endless responses.
+// maxResponseBytes limits the size of a response body. Runtimes belong to tenants, who could send endless responses.
 const maxResponseBytes = 32 << 20
 
 // Transport returns an authenticated transport for one session with the API server of the configuration. The caller must call
@@ -88,10 +88,10 @@ func Transport(config *rest.Config) (transport http.RoundTripper, disconnect fun
 	return authenticated(config, trusted())
 }
 
-// trusted returns a transport for Gardener's clusters, whose addresses need no check.
+// trusted returns a transport for Gardener's clusters, whose addresses need not be checked.
 func trusted() *http.Transport { return &http.Transport{Proxy: http.ProxyFromEnvironment} }
 
-// authenticated configures the transport to use the certificate authority and the credentials of config, and bounds its
+// authenticated configures the transport to use the certificate authority and the credentials of config, and limits the size of
 // responses.
 func authenticated(config *rest.Config, connections *http.Transport) (transport http.RoundTripper, disconnect func(), err error) {
 	if connections.TLSClientConfig, err = rest.TLSConfigFor(config); err != nil {

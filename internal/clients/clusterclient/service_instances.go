@@ -20,7 +20,7 @@ const (
 	serviceInstances = "serviceinstances"
 
 	serviceOperatorAPI = "/apis/services.cloud.sap.com/v1"
-	// maxServiceObjects bounds the objects that a call removes, so that the call ends within its time limit.
+	// maxServiceObjects limits how many objects a call removes, so that the call ends within its time limit.
 	maxServiceObjects = 200
 )
 
@@ -29,7 +29,7 @@ const (
 // the caller repeats the call until it is 0. A runtime without these custom resources has no such objects.
 //
 // If abandon is set, the call also removes the finalizers, so that the objects disappear even if the operator does not respond.
-// They may then remain in Service Manager.
+// In that case, the service instances may remain in Service Manager.
 func (a Access) RemoveServiceInstances(ctx context.Context, instance environment.Instance, abandon bool) (left int, err error) {
 	err = a.inRuntime(ctx, instance, func(ctx context.Context, client *rest.RESTClient) error {
 		for _, resource := range []string{serviceBindings, serviceInstances} {

@@ -34,9 +34,10 @@ const (
 // fieldManager owns the fields of the Secret in server-side apply.
 const fieldManager = managedBy
 
-// ApplyServiceManager writes the credentials to the Secret of the SAP BTP service operator in the instance's runtime, and creates
-// its namespace if it is missing. It is idempotent. If the Secret already has a cluster ID, it keeps this ID, because Service
-// Manager stores the runtime's service instances under it. The other values are overwritten, even if other clients have set them.
+// ApplyServiceManager writes the credentials to the Secret of the SAP BTP service operator in the instance's runtime. It creates
+// the Secret's namespace if it is missing. ApplyServiceManager is idempotent. If the Secret already has a cluster ID, it keeps
+// this ID, because Service Manager stores the runtime's service instances under it. The other values are overwritten, even if
+// other clients have set them.
 func (a Access) ApplyServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager) error {
 	return a.inRuntime(ctx, instance, func(ctx context.Context, client *rest.RESTClient) error {
 		_, wanted, err := serviceManagerData(ctx, client, instance, credentials)
@@ -48,8 +49,9 @@ func (a Access) ApplyServiceManager(ctx context.Context, instance environment.In
 	})
 }
 
-// RepairServiceManager is like ApplyServiceManager, for a Secret that may have been changed or deleted: it writes only if a value
-// differs, and reports whether it has written. It calls begin before the first write, and writes nothing if begin fails.
+// RepairServiceManager is like ApplyServiceManager, for a Secret that may have been changed or deleted: it writes only if a
+// value differs, and reports whether it has written. It calls begin before the first write. If begin fails, it does not write
+// anything.
 func (a Access) RepairServiceManager(ctx context.Context, instance environment.Instance, credentials environment.ServiceManager,
 	begin func(context.Context) error,
 ) (repaired bool, err error) {
@@ -78,7 +80,7 @@ func (a Access) RepairServiceManager(ctx context.Context, instance environment.I
 }
 
 // serviceManagerData returns the values in the Secret and the wanted values. present is nil if there is no Secret. The wanted
-// cluster ID is the present one, or else the ID of the instance.
+// cluster ID is the one in the Secret or, if there is none, the ID of the instance.
 func serviceManagerData(ctx context.Context, client *rest.RESTClient, instance environment.Instance, credentials environment.ServiceManager,
 ) (present, wanted map[string][]byte, err error) {
 	stored := &corev1.Secret{}

@@ -57,7 +57,7 @@ func causeOf(err error) string {
 	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid):
 		return "the kubeconfig does not trust its certificate"
 	case errors.As(err, &record):
-		return "it does not speak TLS"
+		return "it does not use TLS"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Sprintf("no response within %s", probeTimeout)
 	default:

@@ -24,7 +24,7 @@ type Config struct {
 	Namespace   string        `env:"NAMESPACE"   help:"namespace of the data tenants"`
 	Secret      secret.String `env:"SECRET"      help:"client secret of the namespace"`
 	Environment string        `env:"ENVIRONMENT" help:"environment of the data tenants"`
-	Required    bool          `env:"REQUIRED"    help:"fail the creation of an instance that cannot be registered within 30 minutes; otherwise the creation continues"`
+	Required    bool          `env:"REQUIRED"    help:"if true, the creation of an instance fails when its subaccount cannot be registered within 30 minutes; if false, the creation continues"`
 	Timeout     time.Duration `env:"TIMEOUT"     help:"timeout of one call"`
 	Calls       int           `env:"CALLS"       help:"maximum number of concurrent calls, per replica"`
 }
@@ -59,7 +59,7 @@ func (c Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// Tenant is a subaccount to register.
+// Tenant describes a subaccount to register.
 type Tenant struct {
 	// Name is the ID of the subaccount.
 	Name string
@@ -69,7 +69,7 @@ type Tenant struct {
 	PlanName string
 }
 
-// The metadata keys.
+// The keys of the metadata entries.
 const (
 	KeyEnvironment = "maasConsumerEnvironment"
 	KeyRegion      = "maasConsumerRegion"

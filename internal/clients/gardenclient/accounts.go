@@ -25,7 +25,7 @@ const (
 )
 
 // AnnotationReleased marks an account whose claim was released before the tenant label was written. Its value is the resource
-// version that the account had then; see Touch.
+// version that the account had at the time of the release; see Touch.
 const AnnotationReleased = "broker.environment-broker.io/released-version"
 
 // labelTrue is the value of a label that is set. A label with any other value counts as not set.
@@ -81,8 +81,8 @@ func (c *Client) list(ctx context.Context, of resource, selector, limit, next st
 	return page, err
 }
 
-// read sends the request and decodes the response. It calls Error, because only this method decodes the Status object in an error
-// response of the API server.
+// read sends the request and decodes the response. It calls the Error method of the result, because only this method decodes the
+// Status object in an error response of the API server.
 func read(ctx context.Context, request *rest.Request, into any) error {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -97,7 +97,7 @@ func read(ctx context.Context, request *rest.Request, into any) error {
 	return failure.While(err, "decoding the response")
 }
 
-// each calls visit for every object that matches the selector.
+// each calls visit for every object that matches the selector. It reads the objects in pages.
 func (c *Client) each(ctx context.Context, of resource, selector string, visit func(object)) error {
 	next := ""
 
@@ -185,8 +185,8 @@ func (c *Client) patch(ctx context.Context, account accountpool.Account, field s
 		SetHeader("Content-Type", string(types.MergePatchType)).Body(patch).Do(ctx).Error() //nolint:wrapcheck // explain inspects the error
 }
 
-// Shoots implements accountpool.Garden. It counts a Shoot for both of its fields that can name an account: Shoots from before
-// Kubernetes 1.34 may still refer to the SecretBinding with the name of the CredentialsBinding.
+// Shoots implements accountpool.Garden. It evaluates both fields of a Shoot that can name an account: a Shoot from before
+// Kubernetes 1.34 may still refer to the SecretBinding that has the same name as the CredentialsBinding.
 func (c *Client) Shoots(ctx context.Context) (map[string][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

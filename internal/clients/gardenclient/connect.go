@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// callTimeout bounds a method call, which may consist of several requests.
+	// callTimeout limits the duration of a method call, which may consist of several requests.
 	callTimeout = 30 * time.Second
-	// maxResponseBytes bounds the size of a response body. A page of Shoots is smaller.
+	// maxResponseBytes limits the size of a response body. The largest regular response is a page of Shoots, which stays below
+	// the limit.
 	maxResponseBytes = 64 << 20
-	// pageSize is the number of objects that the client requests at once.
+	// pageSize is the maximum number of objects in one page of a list.
 	pageSize = 500
 )
 
-// Kind is the kind of the bindings that represent accounts.
+// Kind is the kind of the Gardener bindings that represent accounts.
 type Kind string
 
 const (
@@ -62,7 +63,7 @@ type Options struct {
 	// Namespace is the namespace of the Gardener project.
 	Namespace string
 	Kind      Kind
-	// System is the circuit breaker for the calls. It can be nil in tests.
+	// System limits concurrent calls and contains the circuit breaker. It can be nil in tests.
 	System *upstream.System
 }
 
@@ -73,7 +74,7 @@ type Client struct {
 	api func() rest.Interface
 }
 
-// New returns a client for the API server in config. It sends no request.
+// New returns a client for the API server in config. It does not send a request.
 func New(config *rest.Config, options Options) (*Client, error) {
 	api, err := connect(config, options)
 	if err != nil {
@@ -84,7 +85,7 @@ func New(config *rest.Config, options Options) (*Client, error) {
 }
 
 // Follow returns a client with the credentials of a kubeconfig file. After the file has changed, new calls use the new
-// credentials. If the file becomes invalid, the client continues with the old ones, and files reports the error.
+// credentials. If the file becomes invalid, the client continues with the old credentials, and the watcher reports the error.
 func Follow(kubeconfigPath string, files *reload.Watcher, options Options) (*Client, error) {
 	connections, err := reload.Load("gardener kubeconfig", func([][]byte) (rest.Interface, error) {
 		// BuildConfigFromFlags also reads the files to which the kubeconfig refers.
@@ -104,7 +105,7 @@ func Follow(kubeconfigPath string, files *reload.Watcher, options Options) (*Cli
 	return &Client{options: options, api: connections.Get}, nil
 }
 
-// connect returns a connection that limits responses and uses the circuit breaker.
+// connect returns a connection that limits the size of responses and sends all requests through options.System.
 func connect(config *rest.Config, options Options) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
@@ -138,7 +139,8 @@ func (c *Client) Probe(ctx context.Context) error {
 	return explain(err, "listing one account")
 }
 
-// request returns a request for a resource in the namespace. The engine and the callers retry, so the request does not.
+// request returns a request for a resource in the namespace. The request is not retried, because the engine and the callers
+// already retry.
 func (c *Client) request(verb string, of resource, name string) *rest.Request {
 	path := []string{"apis", of.Group, of.Version, "namespaces", c.options.Namespace, of.plural}
 	if name != "" {

@@ -65,12 +65,13 @@ func classify(err error) (failure.Kind, string) {
 	}
 }
 
-// forbidden returns the kind of an HTTP 403 error, and a clause that describes the error. An unknown cause is transient: only
-// rules of the landscape can forbid a label, and its operators can change them.
+// forbidden returns the kind of an HTTP 403 error, and a clause that describes the error. If the cause is not recognized, the
+// error is transient, because only rules of the landscape can forbid a label, and the operators of the landscape can change
+// these rules.
 func forbidden(err error) (failure.Kind, string) {
 	if kind, said, known := failure.Forbidden(err.Error()); known {
 		return kind, said
 	}
 
-	return failure.Transient, "Gardener forbids it: an operator must allow it"
+	return failure.Transient, "Gardener forbids the request: an operator must allow it"
 }

@@ -18,7 +18,7 @@ import (
 
 // Config configures the connection to IAS. An empty URL switches IAS off.
 type Config struct {
-	URL        string        `env:"URL"         help:"URL of Identity Authentication, from which deletions remove the service providers that the Kyma Environment Broker registered; empty turns the integration off"`
+	URL        string        `env:"URL"         help:"URL of Identity Authentication, where the Kyma Environment Broker registered service providers; the deletion of an instance removes its service provider; empty turns the integration off"`
 	UserID     string        `env:"USER_ID"     help:"user for Identity Authentication"`
 	UserSecret secret.String `env:"USER_SECRET" help:"password of the user"`
 	Timeout    time.Duration `env:"TIMEOUT"     help:"timeout of one call"`
@@ -51,7 +51,7 @@ func (c Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// Company is the part of the response that lists the service providers of a company, in its wire format.
+// Company contains the service providers of a company, as listed by IAS, in its wire format.
 type Company struct {
 	ServiceProviders []ServiceProvider `json:"service_providers"`
 }

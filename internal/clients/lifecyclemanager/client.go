@@ -27,7 +27,7 @@ const (
 	host = "http://control-plane"
 )
 
-// Client applies and deletes the objects of runtimes in the control plane. It is safe for concurrent use.
+// Client applies and deletes the objects in the control plane that belong to runtimes. It is safe for concurrent use.
 type Client struct{ rest *restclient.Client }
 
 // New returns a client that sends its requests through the transport. The transport must replace the host of each request with

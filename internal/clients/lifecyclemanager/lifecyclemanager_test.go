@@ -107,7 +107,7 @@ func TestDefaultsOfObjects(t *testing.T) {
 	}
 
 	if _, err := ObjectsOf(runtimeInstance(), Settings{Template: "kind: Kyma"}, "kcp-system", ""); !failure.Is(err, failure.Permanent) ||
-		!strings.Contains(err.Error(), "the Kyma template of plan aws needs an apiVersion with a group, and a kind") {
+		!strings.Contains(err.Error(), "the Kyma template of plan aws must have a kind, and an apiVersion with a group") {
 		t.Errorf("an invalid template: %v", err)
 	}
 }
@@ -116,13 +116,13 @@ func TestParseTemplate(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]string{
-		"- a":                                    "is not a Kubernetes object as YAML",
-		"":                                       "is not a Kubernetes object as YAML",
-		"{":                                      "is not a Kubernetes object as YAML",
-		"{kind: Kyma}":                           "needs an apiVersion with a group, and a kind",
-		"{apiVersion: v1, kind: Kyma}":           "needs an apiVersion with a group, and a kind",
-		"{apiVersion: a/b/v1, kind: Kyma}":       "needs an apiVersion with a group, and a kind",
-		"{apiVersion: a.io/v1, kind: Kyma/../x}": "needs an apiVersion with a group, and a kind",
+		"- a":                                    "is not a Kubernetes object in YAML format",
+		"":                                       "is not a Kubernetes object in YAML format",
+		"{":                                      "is not a Kubernetes object in YAML format",
+		"{kind: Kyma}":                           "must have a kind, and an apiVersion with a group",
+		"{apiVersion: v1, kind: Kyma}":           "must have a kind, and an apiVersion with a group",
+		"{apiVersion: a/b/v1, kind: Kyma}":       "must have a kind, and an apiVersion with a group",
+		"{apiVersion: a.io/v1, kind: Kyma/../x}": "must have a kind, and an apiVersion with a group",
 		"{apiVersion: a.io/v1, kind: Kyma, metadata: {namespace: A}}":                "has an invalid namespace",
 		"{apiVersion: a.io/v1, kind: Kyma, metadata: []}":                            "has metadata that is not an object",
 		"{apiVersion: a.io/v1, kind: Kyma, spec: 7}":                                 "has a spec that is not an object",

@@ -16,7 +16,7 @@ type Ref struct {
 }
 
 // String returns the reference as text, such as kymas.v1beta2.operator.kyma-project.io/kcp-system/r-1. Records in the database
-// use it as their key, so its form never changes. ParseRef reverses it.
+// use this text as their key, so its form must never change. ParseRef parses it.
 func (r Ref) String() string {
 	resource := r.Resource.Resource + "." + r.Resource.Version
 	if r.Resource.Group != "" {
@@ -39,7 +39,7 @@ func ParseRef(text string) (Ref, error) {
 
 	if len(resource) > 2 { //nolint:mnd // with a group
 		if ref.Resource.Group = resource[2]; resource[2] == "" {
-			return Ref{}, failure.New(failure.Internal, "the reference to an object of the control plane has an empty group")
+			return Ref{}, failure.New(failure.Internal, "the reference to an object of the control plane has no API group")
 		}
 	}
 

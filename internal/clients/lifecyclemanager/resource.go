@@ -38,7 +38,7 @@ const (
 // defaultTemplate is the Kyma template of plans that do not configure one.
 const defaultTemplate = "apiVersion: operator.kyma-project.io/v1beta2\nkind: Kyma\n"
 
-// Settings configure the Kyma resource of the runtimes of a plan.
+// Settings configure the Kyma resources of a plan's runtimes.
 type Settings struct {
 	// Template is a Kyma resource as YAML. If it is empty, an empty resource of version v1beta2 is used.
 	Template string
@@ -55,10 +55,10 @@ type Module struct {
 	CustomResourcePolicy string `json:"customResourcePolicy,omitempty"`
 }
 
-// Objects are the two objects of a runtime in the control plane.
+// Objects describes the two objects in the control plane that belong to a runtime.
 type Objects struct {
 	Secret, Kyma Ref
-	// labels are the labels of both objects. kyma is the Kyma resource without these labels.
+	// labels are set on both objects. kyma is the Kyma resource without these labels.
 	labels map[string]string
 	kyma   unstructured.Unstructured
 }
@@ -70,12 +70,12 @@ func (o Objects) Channel() string {
 	return channel
 }
 
-// ParseTemplate returns the Kyma resource in a template. The text of its error is a predicate, so callers put a subject before
-// it.
+// ParseTemplate parses a template and returns the Kyma resource in it. The text of its error is a predicate without a subject,
+// which callers must add.
 func ParseTemplate(text string) (unstructured.Unstructured, error) {
 	var object map[string]any
 	if err := yaml.Unmarshal([]byte(text), &object); err != nil || object == nil {
-		return unstructured.Unstructured{}, errors.New("is not a Kubernetes object as YAML")
+		return unstructured.Unstructured{}, errors.New("is not a Kubernetes object in YAML format")
 	}
 
 	template := unstructured.Unstructured{Object: object}
@@ -93,7 +93,7 @@ func ParseTemplate(text string) (unstructured.Unstructured, error) {
 	switch {
 	case kind.Kind == "" || kind.Version == "" || len(validation.IsDNS1123Subdomain(kind.Group)) > 0 || len(validation.IsDNS1035Label(kind.Version)) > 0 ||
 		len(validation.IsDNS1035Label(strings.ToLower(kind.Kind))) > 0:
-		return template, errors.New("needs an apiVersion with a group, and a kind")
+		return template, errors.New("must have a kind, and an apiVersion with a group")
 	case template.GetNamespace() != "" && len(validation.IsDNS1123Label(template.GetNamespace())) > 0:
 		return template, errors.New("has an invalid namespace")
 	}
@@ -121,8 +121,8 @@ func ParseTemplate(text string) (unstructured.Unstructured, error) {
 	return template, nil
 }
 
-// ObjectsOf returns the objects of the instance's runtime. Their namespace comes from the template or, if the template has no
-// namespace, from the parameter. The instance must have a runtime. shootDomain is the parent domain of the clusters' domains, or
+// ObjectsOf returns the objects of the instance's runtime, which must exist. They are in the namespace that the template
+// specifies or, if it specifies none, in the given namespace. shootDomain is the parent domain of all clusters' domains, or
 // empty.
 func ObjectsOf(instance environment.Instance, settings Settings, namespace, shootDomain string) (Objects, error) {
 	text := settings.Template
@@ -138,7 +138,7 @@ func ObjectsOf(instance environment.Instance, settings Settings, namespace, shoo
 
 	name := strings.ToLower(instance.RuntimeID)
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return Objects{}, failure.New(failure.Permanent, "the ID %q of the runtime cannot be the name of a Kubernetes object", instance.RuntimeID).
+		return Objects{}, failure.New(failure.Permanent, "the runtime ID %q is not a valid name for a Kubernetes object", instance.RuntimeID).
 			WithReason(failure.ReasonInternal, failure.ComponentBroker)
 	}
 
@@ -171,7 +171,7 @@ func ObjectsOf(instance environment.Instance, settings Settings, namespace, shoo
 	}, nil
 }
 
-// apply sets the channel and the modules in the Kyma resource.
+// apply sets the channel and the modules of the Kyma resource, if these settings specify them.
 func (s Settings) apply(kyma unstructured.Unstructured) error {
 	spec, _ := kyma.Object["spec"].(map[string]any)
 	if spec == nil {
@@ -220,7 +220,7 @@ func labelsOf(instance environment.Instance, kymaName string) map[string]string 
 	return labels
 }
 
-// secretObject returns the Secret with the given content and annotations, and with the labels of both objects.
+// secretObject returns the Secret with the given content and annotations, and with the labels that both objects share.
 func (o Objects) secretObject(content map[string][]byte, annotations map[string]string) *corev1.Secret {
 	secret := &corev1.Secret{Data: content, Type: corev1.SecretTypeOpaque}
 	secret.APIVersion, secret.Kind = "v1", "Secret"

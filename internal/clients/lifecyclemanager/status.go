@@ -29,7 +29,7 @@ type Status struct {
 	State State
 	// Current reports whether the state reflects the latest change of the resource.
 	Current bool
-	// Report names the modules that are not ready, with the messages of Lifecycle Manager. It is for operators.
+	// Report names the modules that are not ready, with Lifecycle Manager's messages. It is for operators.
 	Report string
 }
 
@@ -44,7 +44,7 @@ func (s Status) Describe() string {
 
 	switch {
 	case !s.Current && s.State != "":
-		text = "Lifecycle Manager has not seen the newest change yet"
+		text = "Lifecycle Manager has not processed the latest change yet"
 	case s.State != "":
 		text = "Lifecycle Manager reports the state " + string(s.State)
 	}
@@ -85,7 +85,7 @@ type wireKyma struct {
 func decodeStatus(raw json.RawMessage) (Status, error) {
 	var kyma wireKyma
 	if json.Unmarshal(raw, &kyma) != nil {
-		return Status{}, failure.New(failure.Transient, "the control plane returned a Kyma resource with an unexpected form").
+		return Status{}, failure.New(failure.Transient, "the control plane returned a Kyma resource in an unexpected format").
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)
 	}
 

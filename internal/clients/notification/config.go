@@ -40,7 +40,7 @@ func (c Config) Check() error {
 	}
 
 	if (c.User == "") != (c.Password == "") {
-		errs = append(errs, errors.New("APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD: set both or none"))
+		errs = append(errs, errors.New("APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD: set both or neither"))
 	}
 
 	if c.Calls < 1 || c.Timeout <= 0 || c.Timeout > maxTimeout {

@@ -10,7 +10,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
 )
 
-// The paths of the service.
+// The paths of the notification service's API.
 const (
 	PathCreate = "/createMaintenanceEvent"
 	PathUpdate = "/updateMaintenanceEvent"
@@ -20,7 +20,7 @@ const (
 // TimeLayout is the format of times. All times are in UTC.
 const TimeLayout = "2006-01-02 15:04:05"
 
-// Type is the subject of the maintenance.
+// Type states what is being maintained.
 type Type string
 
 // The types of events.
@@ -47,7 +47,7 @@ type Event struct {
 	Tenants []Tenant `json:"tenants,omitempty"`
 }
 
-// Tenant is the maintenance of an instance, in its wire format. Times have the format TimeLayout.
+// Tenant describes the maintenance of an instance, in its wire format. Times have the format TimeLayout.
 type Tenant struct {
 	InstanceID string `json:"instanceId"`
 	Start      string `json:"startDateTime,omitempty"`
@@ -55,7 +55,7 @@ type Tenant struct {
 	State      State  `json:"eventState,omitempty"`
 }
 
-// Client calls the service. It is safe for concurrent use.
+// Client calls the notification service. It is safe for concurrent use.
 type Client struct {
 	rest *restclient.Client
 	url  string
@@ -89,7 +89,7 @@ func (c *Client) Create(ctx context.Context, event Event) error {
 	return err
 }
 
-// Update changes the maintenance of the tenants in event. Other tenants of the event stay as they are.
+// Update changes the maintenance of the tenants that the given event contains. Other tenants of the stored event stay unchanged.
 func (c *Client) Update(ctx context.Context, event Event) error {
 	return c.call(ctx, http.MethodPatch, PathUpdate, "update the maintenance event", event)
 }
@@ -119,7 +119,7 @@ const (
 	ActionCancel Action = "cancel"
 )
 
-// Message is a change to the event of an upgrade. The instance is the only tenant of the event.
+// Message is a change to the maintenance event for an upgrade. The instance is the only tenant of the event.
 type Message struct {
 	// EventID is the ID of the upgrade.
 	EventID    string

@@ -138,7 +138,7 @@ func TestConfig(t *testing.T) {
 		"Disabled":    {func(c *notification.Config) { *c = notification.Config{URL: "x", Disabled: true} }, ""},
 		"NoUser":      {func(c *notification.Config) { c.User, c.Password = "", "" }, ""},
 		"URL":         {func(c *notification.Config) { c.URL = "notification" }, "APP_NOTIFICATION_URL: must be an http or https URL"},
-		"Credentials": {func(c *notification.Config) { c.Password = "" }, "APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD: set both or none"},
+		"Credentials": {func(c *notification.Config) { c.Password = "" }, "APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD: set both or neither"},
 		"Calls":       {func(c *notification.Config) { c.Calls = 0 }, "APP_NOTIFICATION_CALLS and APP_NOTIFICATION_TIMEOUT: must be positive"},
 		"Timeout":     {func(c *notification.Config) { c.Timeout = time.Hour }, "the timeout at most 5m"},
 	}

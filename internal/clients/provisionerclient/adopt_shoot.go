@@ -19,7 +19,8 @@ type ShootAdoption struct {
 	// CredentialsBinding is the name of the binding that replaces a SecretBinding of the Shoot. If it is empty, the binding with the
 	// same name is used.
 	CredentialsBinding string
-	// Generation is the generation that a dry run returned. If it is 0, any generation is accepted.
+	// Generation is the generation of the Shoot that an earlier dry run returned. If the Shoot has a different generation now,
+	// it is not adopted. If Generation is 0, any generation is accepted.
 	Generation int
 	DryRun     bool
 }
@@ -30,7 +31,7 @@ type AdoptedShoot struct {
 
 	RuntimeID  string
 	Generation int
-	// Earlier reports that the Shoot was already the runtime of the instance.
+	// Earlier reports whether the Shoot was already the runtime of the instance before the call.
 	Earlier bool
 	// Changes and NotInOrder are described in the Provisioner's schema.
 	Changes    []objectdiff.Change

@@ -25,7 +25,7 @@ func (c *Client) Adopted(ctx context.Context, tenant, runtimeID string) (Adopted
 
 	answer, err := wire.AdoptedCluster(ctx, call, runtimeID)
 	if err != nil {
-		return Adopted{}, fmt.Errorf("reading the cluster of runtime %s: %w", runtimeID, err)
+		return Adopted{}, fmt.Errorf("reading the cluster configuration of runtime %s: %w", runtimeID, err)
 	}
 
 	if answer.Result == nil || answer.Result.RuntimeConfiguration == nil || answer.Result.RuntimeConfiguration.ClusterConfig == nil {
@@ -62,7 +62,7 @@ func adoptedOf(config *wire.AdoptedClusterFields) Adopted {
 	return found
 }
 
-// addProvider sets the fields of the cluster that depend on its provider.
+// addProvider sets the provider-specific fields of the cluster.
 func addProvider(cluster *environment.Cluster, provider wire.AdoptedProvider, exposureClass string) {
 	switch config := provider.(type) {
 	case *wire.AdoptedProviderGCPProviderConfig:

@@ -17,7 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/graphqlclient"
 )
 
-// maxResponseBytes is the maximum size of a response.
+// maxResponseBytes is the maximum size of a response body.
 const maxResponseBytes = 8 << 20
 
 // call sends one request and checks the response. It implements graphql.Client for the functions that

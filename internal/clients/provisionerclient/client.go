@@ -18,7 +18,7 @@ import (
 
 const (
 	defaultTimeout = 120 * time.Second
-	// feedMargin is how much longer than its wait time a request for changes may take before it times out.
+	// feedMargin is added to the wait time of a request for changes. The sum is the timeout of the request.
 	feedMargin = 10 * time.Second
 	// maxFeedWait is the maximum wait for changes that a Provisioner accepts.
 	maxFeedWait = 30 * time.Second
@@ -28,8 +28,8 @@ const (
 // feed, so its operations must be polled.
 var ErrNoFeed = errors.New("the Provisioner has no feed of changed operations")
 
-// ErrNotUnderstood is wrapped by an error if the request does not match the Provisioner's schema. The same
-// request will fail until the Provisioner is replaced by a later version.
+// ErrNotUnderstood is wrapped by the error for a request that does not match the Provisioner's schema. The same request keeps
+// failing until the Provisioner is upgraded.
 var ErrNotUnderstood = errors.New("the Provisioner does not understand the request")
 
 // Options configures a client.
@@ -39,8 +39,8 @@ type Options struct {
 	URL string
 	// Timeout limits each call except Changes; 0 means 120 s.
 	Timeout time.Duration
-	// HTTPClient sends the requests. Nil means a client that follows no redirects, because a redirect could
-	// send requests and credentials to another host.
+	// HTTPClient sends the requests. Nil means a client that does not follow redirects, because a redirect could send requests
+	// and credentials to another host.
 	HTTPClient *http.Client
 	// WrapTransport, if set, wraps the transport of all calls except Changes, which lasts much longer than the
 	// other calls.
@@ -57,7 +57,7 @@ type Client struct {
 	noClientData atomic.Bool
 }
 
-// New returns a client, or an error if the URL is invalid. It sends no request.
+// New returns a client, or an error if the URL is invalid. It does not send a request.
 func New(options Options) (*Client, error) {
 	if !upstream.IsURL(options.URL) {
 		return nil, errors.New("the URL of the Provisioner must have the form http://host:port/path")
@@ -165,8 +165,8 @@ func (c *Client) OperationStatus(ctx context.Context, tenant, operationID string
 	return operationOf(answer.Result), nil
 }
 
-// RuntimeStatus returns the last operation of a runtime. It is used only by tests of the Provisioner: the
-// broker looks up operations by ID.
+// RuntimeStatus returns the last operation of a runtime. Only tests of the Provisioner use it; the broker looks up operations by
+// ID.
 func (c *Client) RuntimeStatus(ctx context.Context, tenant, runtimeID string) (Operation, error) {
 	call := c.call("report the state of the runtime", Caller{Tenant: tenant})
 

@@ -10,9 +10,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
-// clientData returns the instance in the form that the Provisioner stores with its runtime, so that the broker can restore a lost
-// row of the instance; see ParseClientData. It omits the context of the request, because platforms may put credentials there. It
-// returns nil if the instance is too large, or if the Provisioner does not support client data.
+// clientData returns the instance in the form that the Provisioner stores with its runtime. If the broker's database record of
+// the instance is lost, the broker can restore it from this form; see ParseClientData. The form omits the context of the
+// request, because platforms may put credentials there. clientData returns nil if the instance is too large, or if the
+// Provisioner does not support client data.
 func (c *Client) clientData(instance environment.Instance) *string {
 	if c.noClientData.Load() {
 		return nil
@@ -33,19 +34,19 @@ func (c *Client) clientData(instance environment.Instance) *string {
 func ParseClientData(text string) (environment.Instance, error) {
 	if text == "" {
 		return environment.Instance{}, failure.New(failure.NotFound,
-			"the runtime has no data of its instance: an earlier release or another client has ordered it")
+			"the Provisioner has no instance data for the runtime, which was ordered by an earlier release or another client")
 	}
 
 	var instance environment.Instance
 	if err := json.Unmarshal([]byte(text), &instance); err != nil || instance.ID == "" || instance.ShootName == "" {
-		return environment.Instance{}, failure.New(failure.Permanent, "the data of the runtime does not describe an instance: another client has ordered it")
+		return environment.Instance{}, failure.New(failure.Permanent, "the runtime's client data does not describe an instance: another client ordered the runtime")
 	}
 
 	return instance, nil
 }
 
-// withoutUnknown sends an order with the client data. If the Provisioner does not understand the order, it sends the order again
-// without the data. If that succeeds, it remembers that the Provisioner does not support client data.
+// withoutUnknown sends an order with the client data. If the Provisioner does not understand the order, withoutUnknown sends it
+// again without the data. If that succeeds, it records in c.noClientData that the Provisioner does not support client data.
 func (c *Client) withoutUnknown(clientData *string, send func(clientData *string) (Operation, error)) (Operation, error) {
 	ordered, err := send(clientData)
 	if clientData == nil || !errors.Is(err, ErrNotUnderstood) {

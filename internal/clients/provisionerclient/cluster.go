@@ -21,7 +21,7 @@ func (c *Client) Cluster(ctx context.Context, tenant, runtimeID string) (Cluster
 
 	answer, err := wire.RuntimeCluster(ctx, call, runtimeID)
 	if err != nil {
-		return Cluster{}, fmt.Errorf("reading the cluster of runtime %s: %w", runtimeID, err)
+		return Cluster{}, fmt.Errorf("reading the cluster configuration of runtime %s: %w", runtimeID, err)
 	}
 
 	if answer.Result == nil || answer.Result.RuntimeConfiguration == nil || answer.Result.RuntimeConfiguration.ClusterConfig == nil {
@@ -36,11 +36,11 @@ func (c *Client) Cluster(ctx context.Context, tenant, runtimeID string) (Cluster
 // Console returns the URL of the runtime's console in Director, or "" if there is none. The Kyma Provisioner does not support
 // this call.
 func (c *Client) Console(ctx context.Context, tenant, runtimeID string) (string, error) {
-	call := c.call("report the console of the runtime", Caller{Tenant: tenant})
+	call := c.call("report the console URL of the runtime", Caller{Tenant: tenant})
 
 	answer, err := wire.Console(ctx, call, runtimeID)
 	if err != nil {
-		return "", fmt.Errorf("reading the console of runtime %s: %w", runtimeID, err)
+		return "", fmt.Errorf("reading the console URL of runtime %s: %w", runtimeID, err)
 	}
 
 	if answer.Result == nil {
@@ -50,8 +50,8 @@ func (c *Client) Console(ctx context.Context, tenant, runtimeID string) (string,
 	return valueOf(answer.Result.ConsoleURL), nil
 }
 
-// MaintenanceWindow returns the maintenance window of the runtime's Shoot. It is empty if the Shoot has none. The Kyma Provisioner does not
-// support this call: the error then wraps ErrNotUnderstood.
+// MaintenanceWindow returns the maintenance window of the runtime's Shoot, or the zero value if the Shoot has none. The Kyma
+// Provisioner does not support this call: the error then wraps ErrNotUnderstood.
 func (c *Client) MaintenanceWindow(ctx context.Context, tenant, runtimeID string) (fleet.WindowTimes, error) {
 	call := c.call("report the maintenance window of the runtime", Caller{Tenant: tenant})
 

@@ -20,7 +20,7 @@ type graphqlError struct {
 	Extensions extensions `json:"extensions"`
 }
 
-// path is the path of the field that failed. It is empty if the whole request failed, or if the server sends no path.
+// path is the path of the failed field. It is empty if the whole request failed, or if the server does not report a path.
 type path []any
 
 // UnmarshalJSON implements json.Unmarshaler. It accepts any JSON value; a value that is not a list results in an empty path.
@@ -145,8 +145,8 @@ func (e graphqlError) saysExists() bool {
 	return e.Extensions.reason == failure.ReasonAlreadyExists || e.Extensions.reason == string(metav1.StatusReasonAlreadyExists)
 }
 
-// saysNotFound reports whether the error means that the object of the call does not exist. The object is either a
-// row of the Provisioner or a Shoot. For a Shoot, the Provisioner forwards the reason of Kubernetes.
+// saysNotFound reports whether the error means that the object of the call does not exist. The object is either a record in the
+// database of the Provisioner or a Shoot. For a Shoot, the Provisioner forwards the reason of Kubernetes.
 func (e graphqlError) saysNotFound() bool {
 	return e.Extensions.reason == failure.ReasonNotFound || e.Extensions.reason == string(metav1.StatusReasonNotFound)
 }

@@ -29,7 +29,7 @@ func (c *Client) UpgradeKyma(ctx context.Context, caller Caller, changed environ
 
 		answer, err := wire.UpgradeRuntime(ctx, call, changed.RuntimeID, &wire.UpgradeRuntimeInput{KymaConfig: input, ClientData: clientData})
 		if err != nil {
-			return Operation{}, fmt.Errorf("changing Kyma of runtime %s: %w", changed.RuntimeID, err)
+			return Operation{}, fmt.Errorf("changing the Kyma installation of runtime %s: %w", changed.RuntimeID, err)
 		}
 
 		operation := operationOf(answer.Result)

@@ -19,10 +19,10 @@ type Caller struct {
 	// Tenant is the ID of the runtime's owner. The Provisioner does not find runtimes of other tenants. The client sends the
 	// label of the ID (see package tenancy), which the Kyma Provisioner also accepts, and the ID itself in a separate header.
 	Tenant string
-	// SubAccount may be empty.
+	// SubAccount is the subaccount of the runtime's owner. It may be empty.
 	SubAccount string
-	// IdempotencyKey identifies an order. All repetitions of an order have the same key. It can be empty and has at most 255
-	// printable characters.
+	// IdempotencyKey identifies an order. All repetitions of an order have the same key. The key may be empty, and has at most
+	// 255 printable characters.
 	IdempotencyKey string
 }
 

@@ -45,7 +45,7 @@ func (c *Client) OrderRuntime(ctx context.Context, caller Caller, instance envir
 	return ordered, err
 }
 
-// orderWith orders the runtime with the credentials of one target secret.
+// orderWith orders the runtime once, with the credentials in the given target secret.
 func (c *Client) orderWith(ctx context.Context, caller Caller, instance environment.Instance, targetSecret string) (Operation, error) {
 	order, err := newOrder(instance, targetSecret)
 	if err != nil {
@@ -93,7 +93,7 @@ func sendOrder(order *wire.ProvisionRuntimeInput, parameters json.RawMessage, se
 		return ordered, parseErr
 	case chosen:
 		return ordered, failure.Wrap(failure.Permanent, err, "the Provisioner does not support pod and service ranges: "+
-			"order without networking.pods and networking.services, or ask the operator to upgrade the Provisioner").
+			"send the request without networking.pods and networking.services, or ask the operator to upgrade the Provisioner").
 			WithReason("", failure.ComponentProvisioner)
 	}
 

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// zoneBits divides the nodes' range into eighths: each zone gets one eighth for its workers and one for its
-	// other addresses.
+	// zoneBits is the number of additional prefix bits that divide the nodes' range into eighths. Each zone gets one eighth for
+	// its workers and one for its other addresses.
 	zoneBits = 3
-	// maxZones is the number of pairs of eighths in the nodes' range.
+	// maxZones is the maximum number of zones, because each zone needs two of the eighths.
 	maxZones = 4
 	ipv4Bits = 32
 )

@@ -21,12 +21,13 @@ const MaxStatuses = 50
 
 // ErrTooManyOperations is wrapped by an error if the Provisioner, or a proxy in front of it, may have rejected the request
 // because of its number of operations. Requests for single operations may succeed.
-var ErrTooManyOperations = errors.New("the request is for several operations")
+var ErrTooManyOperations = errors.New("the request may contain too many operations")
 
 // OperationResult is the result of OperationStatuses for one operation.
 type OperationResult struct {
 	Operation Operation
-	// Err is nil, or the error about the operation: one that OperationStatus could return, or one that wraps ErrTooManyOperations.
+	// Err is the error for the operation, or nil. It is an error that OperationStatus could return, or one that wraps
+	// ErrTooManyOperations.
 	Err error
 }
 
@@ -70,7 +71,7 @@ func failed(operationID string, err error) OperationResult {
 	return OperationResult{Err: fmt.Errorf("reading operation %s: %w", operationID, err)}
 }
 
-// statuses contains the operations in a response, and the errors about single operations, both by alias.
+// statuses contains the operations in a response, and the errors that affect single operations. Both are indexed by alias.
 type statuses struct {
 	operations map[string]*wire.Operation
 	refused    map[string]error
@@ -106,14 +107,14 @@ func (c *call) statuses(ctx context.Context, operationIDs []string) (statuses, e
 
 	if len(found.operations) == 0 && len(found.refused) == 0 && saysTooMany(answer.Status, whole) {
 		whole = failure.Wrap(failure.Transient, fmt.Errorf("%w: %w", ErrTooManyOperations, whole),
-			"the Provisioner rejected a request for %d operations at once, which are now requested one by one", len(operationIDs)).
+			"the Provisioner rejected a request for %d operations at once: the operations are now requested one by one", len(operationIDs)).
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentProvisioner)
 	}
 
 	return found, whole
 }
 
-// saysTooMany reports whether a request may have failed because of the number of its operations. A GraphQL server that limits
+// saysTooMany reports whether a request may have failed because it contained too many operations. A GraphQL server that limits
 // aliases rejects the request, and a proxy that limits the size of requests responds with a 4xx status.
 func saysTooMany(status int, err error) bool {
 	switch {
@@ -129,9 +130,9 @@ func saysTooMany(status int, err error) bool {
 // aliasOf returns the GraphQL alias for the operation at the given position in the request.
 func aliasOf(position int) string { return "a" + strconv.Itoa(position) }
 
-// statusesRequest returns the request for several operations, with one field per operation. genqlient can generate only a fixed
-// number of fields: fifty fields with @include, fifty variables and fifty struct members would need more code and longer
-// requests. Each field selects the same subfields as the generated request for a single operation.
+// statusesRequest returns the request for several operations, with one field per operation. It is not generated, because
+// genqlient supports only a fixed number of fields. With fifty optional fields, the generated code and each request would be
+// larger. Each field selects the same subfields as the generated request for a single operation.
 func statusesRequest(operationIDs []string) *graphql.Request {
 	const name = "OperationStatuses"
 

@@ -18,7 +18,7 @@ type Cluster struct {
 	Kubeconfig string     `json:"kubeconfig"`
 }
 
-// Runtime describes the cluster. The Reconciler accepts a new kubeconfig only if this description or the metadata also change.
+// Runtime describes the cluster. The Reconciler accepts a new kubeconfig only if this description or the metadata also changes.
 type Runtime struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -32,8 +32,8 @@ type KymaConfig struct {
 	Components     []Component `json:"components"`
 }
 
-// Component is a component of Kyma with its values. An empty URL means the URL of the release, and an empty version means the
-// version of Kyma.
+// Component is a component of Kyma with its configuration values. An empty URL means the URL of the release, and an empty
+// version means the version of Kyma.
 type Component struct {
 	Component     string  `json:"component"`
 	Namespace     string  `json:"namespace"`
@@ -61,11 +61,11 @@ type Metadata struct {
 	Region          string `json:"region"`
 }
 
-// keyDomain is the configuration key for the domain of the runtime. Every component gets this value.
+// keyDomain is the configuration key for the runtime's domain, which every component gets.
 const keyDomain = "global.domainName"
 
-// NewCluster returns the cluster of an instance, which must have a Kyma installation. domain is the runtime's domain, or empty if
-// it is unknown. description distinguishes clusters with different kubeconfigs.
+// NewCluster returns the cluster of an instance, which must have a Kyma installation. domain is the runtime's domain, or empty
+// if it is unknown. description must change with the kubeconfig; see Runtime.
 func NewCluster(instance environment.Instance, kubeconfig secret.String, domain, description string) Cluster {
 	installation := instance.Request.Cluster.Kyma.Installation
 
@@ -99,7 +99,7 @@ func NewCluster(instance environment.Instance, kubeconfig secret.String, domain,
 	return cluster
 }
 
-// Encode returns the cluster as JSON without its kubeconfig, so that it can be stored. Decode reverses it.
+// Encode returns the cluster as JSON for storage, without its kubeconfig. Decode reverses it.
 func (c Cluster) Encode() (secret.String, error) {
 	c.Kubeconfig = ""
 

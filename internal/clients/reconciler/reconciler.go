@@ -33,13 +33,14 @@ func New(config Config, transport http.RoundTripper) *Client {
 // Probe returns an error unless the Reconciler responds.
 func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.url) }
 
-// Apply registers the cluster, or changes its configuration, and returns the versions. It is idempotent. The error is transient
-// if the Reconciler does not accept the kubeconfig, because a new runtime may not respond yet. It is permanent if the cluster has
-// no components or is larger than the Reconciler accepts; Apply then sends no request.
+// Apply registers the cluster or changes its configuration. It returns a state with the versions that the Reconciler has
+// assigned. Apply is idempotent. The error is transient if the Reconciler does not accept the kubeconfig, because a new runtime
+// may not respond yet. If the cluster has no components or is larger than the Reconciler accepts, Apply does not send a request,
+// and the error is permanent.
 func (c *Client) Apply(ctx context.Context, cluster Cluster) (State, error) {
 	if len(cluster.Kyma.Components) == 0 {
 		return State{}, failure.New(failure.Permanent,
-			"the plan installs no component of Kyma, but the Reconciler needs one: an operator must correct the catalog").
+			"the plan installs no Kyma components, but the Reconciler requires at least one: an operator must correct the catalog").
 			WithReason(failure.ReasonInternal, failure.ComponentReconciler)
 	}
 
@@ -57,7 +58,7 @@ func (c *Client) Apply(ctx context.Context, cluster Cluster) (State, error) {
 	var applied State
 
 	err = c.rest.Do(ctx, restclient.Request{
-		Method: http.MethodPost, URL: c.url, Action: "take over the configuration of Kyma", Body: json.RawMessage(encoded), Into: &applied,
+		Method: http.MethodPost, URL: c.url, Action: "accept the Kyma configuration", Body: json.RawMessage(encoded), Into: &applied,
 	})
 
 	switch {
@@ -67,14 +68,14 @@ func (c *Client) Apply(ctx context.Context, cluster Cluster) (State, error) {
 	case err != nil:
 		return State{}, err
 	case applied.ConfigurationVersion <= 0:
-		return State{}, incomplete("take over the configuration of Kyma", "version")
+		return State{}, incomplete("accept the Kyma configuration", "version")
 	}
 
 	return applied, nil
 }
 
-// Find returns the state of one version of a cluster's configuration. If the Reconciler does not know it, the error is of kind
-// failure.NotFound.
+// Find returns the state of one version of a cluster's configuration. If the Reconciler does not know the version, the error is
+// of kind failure.NotFound.
 func (c *Client) Find(ctx context.Context, runtimeID string, version int64) (State, error) {
 	const action = "return the state of the runtime"
 
@@ -90,8 +91,8 @@ func (c *Client) Find(ctx context.Context, runtimeID string, version int64) (Sta
 	return found, err
 }
 
-// Remove starts the removal of Kyma and of the registration. The returned state contains the version of the configuration to wait
-// for. If the Reconciler does not know the cluster, the state is Deleted.
+// Remove starts the removal of Kyma and the registration. The returned state contains the version of the configuration whose
+// state the caller must await. If the Reconciler does not know the cluster, the state is Deleted.
 func (c *Client) Remove(ctx context.Context, runtimeID string) (State, error) {
 	const action = "remove the runtime"
 

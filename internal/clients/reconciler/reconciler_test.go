@@ -147,12 +147,12 @@ func TestFaults(t *testing.T) {
 	}{
 		"Away":     {"an outage can pass", simulator.Fault{Unsent: true}, failure.Transient, "the Reconciler cannot be reached"},
 		"Slow":     {"a call has a timeout", simulator.Fault{Delay: time.Minute}, failure.Transient, "the Reconciler did not respond within 200ms"},
-		"Garbled":  {"no JSON", simulator.Fault{Body: "<html>"}, failure.Transient, "the Reconciler could not take over the configuration of Kyma: it returned a response that is not the expected JSON"},
-		"Empty":    {"no version", simulator.Fault{Body: "{}"}, failure.Transient, "the Reconciler could not take over the configuration of Kyma: its response has no version"},
-		"503":      {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, failure.Transient, "the Reconciler could not take over the configuration of Kyma: it returned HTTP status 503 Service Unavailable"},
-		"429":      {"the system asks for a pause", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, failure.Transient, "the Reconciler could not take over the configuration of Kyma: it returned HTTP status 429 Too Many Requests"},
-		"400":      {"another attempt would be rejected as well", simulator.Fault{Status: http.StatusBadRequest}, failure.Permanent, "the Reconciler could not take over the configuration of Kyma: it rejects the request with HTTP status 400 Bad Request"},
-		"TooLarge": {"a proxy accepts less", simulator.Fault{Status: http.StatusRequestEntityTooLarge}, failure.Permanent, "the Reconciler could not take over the configuration of Kyma: it rejects the request with HTTP status 413 Request Entity Too Large"},
+		"Garbled":  {"no JSON", simulator.Fault{Body: "<html>"}, failure.Transient, "the Reconciler could not accept the Kyma configuration: it returned a response that is not the expected JSON"},
+		"Empty":    {"no version", simulator.Fault{Body: "{}"}, failure.Transient, "the Reconciler could not accept the Kyma configuration: its response has no version"},
+		"503":      {"an overloaded system can recover", simulator.Fault{Status: http.StatusServiceUnavailable}, failure.Transient, "the Reconciler could not accept the Kyma configuration: it returned HTTP status 503 Service Unavailable"},
+		"429":      {"the system asks for a pause", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, failure.Transient, "the Reconciler could not accept the Kyma configuration: it returned HTTP status 429 Too Many Requests"},
+		"400":      {"another attempt would be rejected as well", simulator.Fault{Status: http.StatusBadRequest}, failure.Permanent, "the Reconciler could not accept the Kyma configuration: it rejects the request with HTTP status 400 Bad Request"},
+		"TooLarge": {"a proxy accepts less", simulator.Fault{Status: http.StatusRequestEntityTooLarge}, failure.Permanent, "the Reconciler could not accept the Kyma configuration: it rejects the request with HTTP status 413 Request Entity Too Large"},
 	}
 
 	for name, c := range cases {

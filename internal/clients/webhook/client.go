@@ -26,11 +26,12 @@ const (
 )
 
 const (
-	// maxBody is the maximum number of bytes that are read from a response, so that its connection can be reused.
+	// maxBody is the maximum number of bytes that are read from the body of a response. A connection can be reused only if the
+	// body was read to its end.
 	maxBody = 4 << 10
 	// maxHeader is the maximum size of the response headers, in bytes.
 	maxHeader = 16 << 10
-	// maxIdle and idleTimeout limit the connections that are kept open.
+	// maxIdle is the maximum number of idle connections per receiver. An idle connection is closed after idleTimeout.
 	maxIdle     = 2
 	idleTimeout = 30 * time.Second
 	// maxRetryAfter is the longest pause that a receiver can request.
@@ -39,13 +40,13 @@ const (
 	maxURL = 2 << 10
 
 	schemeHTTP     = "http"
-	textNotAllowed = "an http URL needs an address in a network of APP_WEBHOOK_NETWORKS"
+	textNotAllowed = "an http URL must have an address in one of the networks in APP_WEBHOOK_NETWORKS"
 )
 
-// Message is a message to one receiver.
+// Message is a message to one receiver. Each attempt to send it uses a new Message with the same ID.
 type Message struct {
 	URL secret.String
-	// Secrets sign the message.
+	// Secrets are the keys that sign the message. There are several while a secret is being rotated.
 	Secrets []secret.String
 	// ID identifies the message. It is the same in all attempts.
 	ID string
@@ -54,7 +55,7 @@ type Message struct {
 	Body []byte
 }
 
-// Error is a failed attempt.
+// Error describes a failed attempt to send a message.
 type Error struct {
 	// Status is the HTTP status, or 0 if there was no response.
 	Status int
@@ -107,7 +108,7 @@ func (c *Client) CheckURL(text string) error {
 	case parsed.Scheme != "https" && parsed.Scheme != schemeHTTP:
 		return errors.New("the URL must begin with https://")
 	case parsed.User != nil:
-		return errors.New("the URL must not contain credentials: messages are signed")
+		return errors.New("the URL must not contain credentials: receivers must verify the signatures of messages instead")
 	case parsed.Fragment != "":
 		return errors.New("the URL must not contain a fragment")
 	case parsed.Scheme == schemeHTTP && c.allowed.Empty():
@@ -185,8 +186,8 @@ func build(ctx context.Context, message Message) (*http.Request, error) {
 	return request, nil
 }
 
-// unreachable returns the error for an attempt without a response. It shows only the kind of the cause, because errors of
-// http.Client quote the URL.
+// unreachable returns the error for an attempt without a response. The error states only the kind of the cause, because errors
+// of http.Client quote the URL.
 func (c *Client) unreachable(scheme string, err error) *Error {
 	var (
 		timeout net.Error
@@ -201,7 +202,7 @@ func (c *Client) unreachable(scheme string, err error) *Error {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return &Error{text: fmt.Sprintf("the receiver did not respond within %s", c.timeout)}
 	case errors.As(err, &name):
-		return &Error{text: "the name of the receiver cannot be resolved"}
+		return &Error{text: "the receiver's host name cannot be resolved"}
 	case strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: "):
 		return &Error{text: "the TLS connection to the receiver failed: check its certificate"}
 	default:

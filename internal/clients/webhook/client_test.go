@@ -183,7 +183,7 @@ func TestAddresses(t *testing.T) {
 	for _, address := range []string{server.URL, "http://localhost:" + port, "https://127.0.0.1:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://8.8.8.8"} {
 		want := networks.ErrRefused.Error()
 		if strings.HasPrefix(address, "http://") {
-			want = "an http URL needs an address in a network of APP_WEBHOOK_NETWORKS"
+			want = "an http URL must have an address in one of the networks in APP_WEBHOOK_NETWORKS"
 		}
 
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)

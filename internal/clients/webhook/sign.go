@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// secretPrefix is the prefix of the base64 form of a secret. secretBytes is the length of new secrets; the specification
-	// allows 24 to 64 bytes.
+	// secretPrefix precedes the base64-encoded key in a secret. secretBytes is the length of the key in new secrets; the
+	// specification allows 24 to 64 bytes.
 	secretPrefix = "whsec_"
 	secretBytes  = 32
 )
 
-// errSecret is the error for a malformed secret. It does not quote the secret.
-var errSecret = errors.New("the secret of a webhook does not have the form whsec_BASE64")
+// errSecret is the error for a malformed secret. It must not quote the secret.
+var errSecret = errors.New("the webhook secret does not have the form whsec_BASE64")
 
-// NewSecret returns a random secret.
+// NewSecret returns a random secret in the form whsec_BASE64.
 func NewSecret() secret.String {
 	var key [secretBytes]byte
 

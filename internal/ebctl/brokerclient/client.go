@@ -41,7 +41,7 @@ type Config struct {
 	NewID func() string
 }
 
-// Client calls one broker or Provisioner. It is safe for concurrent use, and needs no cleanup.
+// Client calls one broker or Provisioner. It is safe for concurrent use, and need not be closed.
 type Client struct {
 	config Config
 	http   *http.Client
@@ -64,7 +64,7 @@ func New(config Config) *Client {
 		config: config,
 		http: &http.Client{
 			Timeout: config.Timeout,
-			// Following a redirect could change a PUT to a GET. The error contains the new address instead.
+			// Do not follow redirects, because that could change a PUT to a GET. The error contains the new address.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -223,7 +223,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	case errors.As(err, &network) && network.Timeout():
 		err = fmt.Errorf("no response within %s: %w", c.config.Timeout, context.DeadlineExceeded)
 	case errors.Is(err, http.ErrSchemeMismatch):
-		err = fmt.Errorf("it does not use TLS; write the address with http://: %w", err)
+		err = fmt.Errorf("the service does not use TLS; use an address that starts with http://: %w", err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		err = fmt.Errorf("the connection was closed: %w", err)
 	}

@@ -52,8 +52,8 @@ func (e *AnswerError) Temporary() bool {
 	}
 }
 
-// answerError decodes an error response. Both APIs use the same format. Other bodies, such as the HTML page of a proxy, are
-// ignored.
+// answerError decodes an error response. The Open Service Broker API and the operator API have the same error format. answerError
+// ignores bodies in other formats, such as the HTML page of a proxy.
 func (c *Client) answerError(response *http.Response, body []byte) *AnswerError {
 	failed := &AnswerError{Status: response.StatusCode, Service: c.service()}
 

@@ -26,9 +26,9 @@ const (
 // errSilent reports that a stream contained neither events nor heartbeats for too long.
 var errSilent = fmt.Errorf("neither an event nor a heartbeat within %s", silence)
 
-// FollowEvents calls handle for each event after a position, including new ones, until the context ends or the stream breaks. It
-// returns the position at which the caller can resume. With a negative position, it starts with new events. Errors of a broken
-// stream are temporary.
+// FollowEvents calls handle for each event after the given position, including new ones, until the context ends or the stream
+// breaks. If after is negative, it calls handle only for new events. It returns the position after which the caller can resume.
+// The error for a broken stream is temporary.
 func (c *Client) FollowEvents(ctx context.Context, params operatorapi.ListEventsParams, after int64, handle func(operatorapi.CloudEvent) error) (int64, error) {
 	query := url.Values{}
 	set(query, "types", params.Types)
@@ -55,7 +55,7 @@ func (c *Client) FollowEvents(ctx context.Context, params operatorapi.ListEvents
 	timer := time.AfterFunc(silence, func() { cancel(errSilent) })
 	defer timer.Stop()
 
-	// If the timer has canceled the stream, the error is errSilent: the context of the caller has not ended.
+	// If the timer has canceled the stream, return errSilent, because the caller's context has not ended.
 	unreachable := func(err error) error {
 		if cause := context.Cause(stream); errors.Is(cause, errSilent) {
 			err = cause
@@ -100,8 +100,8 @@ func (e *eventError) Error() string { return e.cause.Error() }
 // Unwrap returns the cause.
 func (e *eventError) Unwrap() error { return e.cause }
 
-// readEvents reads server-sent events. It calls alive for each line, and handle for each event with data. It returns the position of
-// the last complete event or heartbeat, or after if there is none.
+// readEvents reads server-sent events. It calls alive for each line, and handle for each event with data. It returns the position
+// of the last complete event or heartbeat. If there is none, it returns the value of after.
 func readEvents(stream io.Reader, after int64, alive func(), handle func(operatorapi.CloudEvent) error) (int64, error) {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, maxEventLine)

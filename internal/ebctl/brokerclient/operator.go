@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// errCursor is returned by All if the broker returns the cursor of the current page as the next one. Without this check, All
-// would read the page forever.
+// errCursor reports that the cursor of the next page is that of the current page. Without this check, All would read the same
+// page forever.
 var errCursor = errors.New("the service returned the same cursor twice")
 
 // Operation returns an operation with its timeline, and the broker's Retry-After, which is valid even if the call fails. It

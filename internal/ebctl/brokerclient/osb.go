@@ -93,8 +93,8 @@ func (c *Client) Instance(ctx context.Context, instanceID string) (apiresponses.
 	return callFor[apiresponses.GetInstanceResponse](ctx, c, c.osb(http.MethodGet, "", "service_instances", instanceID))
 }
 
-// BindingOrder is the body of a request to create a binding. Without parameters, the new binding gets those of the predecessor
-// or, if there is no predecessor, the broker's defaults.
+// BindingOrder is the body of a request to create a binding. Without parameters, the new binding gets the role and the lifetime
+// of the predecessor or, if there is no predecessor, the broker's defaults.
 type BindingOrder struct {
 	ServiceID   string            `json:"service_id"`
 	PlanID      string            `json:"plan_id"`

@@ -13,8 +13,9 @@ import (
 // maxTextBytes is the maximum size of a text. The metrics of a service are much smaller.
 const maxTextBytes = 16 << 20
 
-// Text returns the response body of a status address, such as http://127.0.0.1:8071/readyz, which needs no credentials. The
-// status of an error response precedes its body, because the body of /readyz explains the error. timeout limits the request.
+// Text returns the response body of a status address, such as http://127.0.0.1:8071/readyz, which needs no credentials. For an
+// error response, it returns the status followed by the body, because the body of /readyz explains the error. timeout limits the
+// request.
 func Text(ctx context.Context, address string, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -68,7 +68,7 @@ func (e Text) fields() output.Fields {
 	}
 
 	if e.Wait != nil {
-		// After an error, the reason for the wait is the problem, which is shown on a line of its own.
+		// After an error, the reason for the wait is the problem itself, which another line already shows.
 		if e.Wait.Why != failure.WithDetail(e.Problem.Message, e.Problem.Detail) {
 			add("Reason", "%s", e.Wait.Why)
 		}

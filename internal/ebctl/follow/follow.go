@@ -26,7 +26,7 @@ type Clock interface {
 }
 
 // View shows the progress of an operation. Follow calls Show at least once per interval, even if the operation has not changed,
-// so that the ages on screen keep counting. All calls are made in the goroutine that called Follow.
+// so that the displayed ages keep increasing. All calls are made in the goroutine that called Follow.
 type View interface {
 	Show(moment Moment)
 }
@@ -143,7 +143,7 @@ func interrupted(id string, err error) error {
 }
 
 // untilNext returns the time until the next call or the limit, whichever is earlier. It returns at most one interval, so that the
-// ages on screen keep counting during a long Retry-After.
+// displayed ages keep increasing during a long Retry-After.
 func (f Follower) untilNext(seen Moment, start time.Time) time.Duration {
 	wait := min(f.Interval, seen.Next.Sub(seen.Now))
 

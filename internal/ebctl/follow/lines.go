@@ -12,7 +12,7 @@ import (
 // Lines is a View that prints a line for each change. It is used for logs, pipes and terminals that cannot move the cursor.
 type Lines struct {
 	out io.Writer
-	// last identifies the content of the last printed line, without its age and its countdown.
+	// last identifies the content of the last printed line, without the age of the operation and the countdown.
 	last string
 }
 
@@ -27,7 +27,7 @@ const percentStep = 10
 func (l *Lines) Show(moment Moment) {
 	explained := explain.Of(moment.Operation, moment.Now)
 
-	// Durations are not compared: a countdown is not a change.
+	// Do not compare durations, because a countdown alone is not a change.
 	line := output.Line(status(explained))
 	shown := line
 

@@ -32,8 +32,8 @@ func colorOf(word string) string {
 // parts between them.
 var cells = regexp.MustCompile(`[^\s,]+( [^\s,]+)*`)
 
-// Colored adds colors to the states in the text, where a state is a whole cell or a whole part of one between commas. The text
-// must already be aligned, because control sequences would count as characters.
+// Colored adds colors to the states in the text. It recognizes a state only if it is a whole cell or, in a cell with commas, a
+// whole part between commas. The text must already be aligned, because alignment counts control sequences as characters.
 func Colored(text string) string {
 	var colored strings.Builder
 

@@ -51,7 +51,7 @@ func (f *Format) Set(name string) error {
 		return fmt.Errorf("output format %q is not one of %s", name, strings.Join(Formats(), ", "))
 	case kind == JSONPath || kind == GoTemplate:
 		if expression == "" {
-			return fmt.Errorf("output format %q has no expression", name)
+			return fmt.Errorf("output format %q needs an expression", name)
 		}
 
 		if _, err := compile(kind, expression); err != nil {

@@ -41,7 +41,7 @@ type File struct {
 // ManifestName is the name of the manifest in the archive.
 const ManifestName = "manifest.json"
 
-const redacted = "Secrets are ***. Names, mail addresses and network addresses of people are numbered. Texts in parameters, labels and changed " +
+const redacted = "Secrets are ***. Names, email addresses and network addresses of people are replaced by numbered pseudonyms. Texts in parameters, labels and changed " +
 	"fields are ***, unless they come from a list of allowed values."
 
 // fileMode makes the unpacked files readable only by the user.
@@ -168,7 +168,8 @@ func (b *Bundle) Write(to io.Writer, folder string, manifest Manifest) (Manifest
 	return manifest, errors.Join(err, archive.Close(), zipped.Close())
 }
 
-// redact returns the content of a document. The manifest is already redacted.
+// redact returns the content of a document without secrets and names of people. It does not change the manifest, which is already
+// redacted.
 func (b *Bundle) redact(value any) ([]byte, error) {
 	switch typed := value.(type) {
 	case string:

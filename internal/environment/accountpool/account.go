@@ -56,8 +56,8 @@ func (s Selector) String() string {
 	return text
 }
 
-// Selector returns a selector for the accounts that the rule allows an instance to use. provider is the instance's provider in
-// Gardener.
+// Selector returns a selector for the accounts that the rule allows an instance to use. provider is Gardener's name for the
+// instance's provider.
 func (r Rule) Selector(provider, platformRegion, region string) Selector {
 	accountType := provider
 	if r.ByPlatformRegion {
@@ -71,7 +71,7 @@ func (r Rule) Selector(provider, platformRegion, region string) Selector {
 	return Selector{Type: accountType, Shared: r.Shared, EUAccess: r.EUAccess}
 }
 
-// Garden reads and labels the accounts of a Gardener project. Its errors carry a failure.Kind.
+// Garden reads and labels the accounts of a Gardener project. The errors of its methods carry a failure.Kind.
 type Garden interface {
 	// Account returns the account with the given name, or an error of kind NotFound.
 	Account(ctx context.Context, name string) (Account, error)
@@ -87,13 +87,13 @@ type Garden interface {
 	Shoots(ctx context.Context) (map[string][]string, error)
 }
 
-// Claim is a tenant's right to one account of a given type. Its key is unique.
+// Claim is a tenant's exclusive right to one account of a given type. No two claims have the same key.
 type Claim struct {
 	Key
 
 	// Account is the name of the account, or empty if none has been found yet.
 	Account string
-	// Releasing reports that the last instance has released the account, which is about to be marked as dirty.
+	// Releasing means that the last instance has released the account, and that the account is about to be marked as dirty.
 	Releasing bool
 }
 
@@ -110,37 +110,38 @@ type Use struct {
 	Key
 
 	InstanceID string
-	// Shared reports that the account is shared. Otherwise, the account belongs to the claim with the same key.
+	// Shared means that several tenants share the account. If it is false, the account belongs to the claim with the same key.
 	Shared bool
 	// Account is the name of the account, or empty if none has been found yet.
 	Account string
 }
 
 // Claims stores claims and uses in the broker's database. Each method is one transaction. Methods that change a claim first lock
-// its row, so that an instance cannot join a claim while another one ends it.
+// its row, so that no instance can join a claim while the claim is being released.
 type Claims interface {
 	Uses
 
 	// Join records that the instance uses the account of the claim with the given key. It creates the claim if it does not exist.
-	// While the claim is being released, Join returns it but records nothing.
+	// If the claim is being released, Join returns the claim but records nothing.
 	Join(ctx context.Context, instanceID string, key Key) (Claim, error)
 	// Holds reports whether the instance uses the claim, the claim still has the same account, and the claim is not being released.
 	Holds(ctx context.Context, instanceID string, claim Claim) (bool, error)
 	// Reserve sets the account of a claim that has none. It reports false if the claim already has an account, is being released
 	// or no longer exists, or if another claim has the account.
 	Reserve(ctx context.Context, key Key, account string) (bool, error)
-	// Drop removes the account from the claim, unless the claim has another account by then.
+	// Drop removes the given account from the claim. It does nothing if the claim has a different account by then.
 	Drop(ctx context.Context, key Key, account string) error
-	// Reserved returns the names of the accounts that claims on the given type have.
+	// Reserved returns the names of the accounts that belong to claims for the given account type.
 	Reserved(ctx context.Context, accountType string) ([]string, error)
-	// BeginRelease ends the instance's use of the claim. If other instances use the claim, it removes the use and reports false.
-	// Otherwise, it marks the claim as releasing, keeps the use, and reports true. With an empty instance ID, it only releases a
-	// claim that nobody uses.
+	// BeginRelease records that the instance stops using the claim. If other instances also use the claim, it removes the
+	// instance's use and reports false. Otherwise, it marks the claim as releasing, keeps the use until EndRelease, and reports
+	// true. With an empty instance ID, it marks the claim only if no instance uses it.
 	BeginRelease(ctx context.Context, instanceID string, key Key) (Claim, bool, error)
 	// EndRelease removes the instance's use. It also removes the claim, unless keep is true because a cluster still uses the
 	// account.
 	EndRelease(ctx context.Context, instanceID string, key Key, keep bool) error
-	// Abandoned returns the IDs of instances that no longer exist but still use an account, and the claims that no instance uses.
+	// Abandoned returns the IDs of deleted instances whose use of an account is still recorded, and the claims that no instance
+	// uses.
 	Abandoned(ctx context.Context) (instanceIDs []string, claims []Claim, err error)
 	// List returns all claims and all uses.
 	List(ctx context.Context) ([]Claim, []Use, error)

@@ -38,11 +38,12 @@ type Cleanup struct {
 
 // Cleanups stores the records of dirty accounts.
 type Cleanups interface {
-	// Track adds a record for each of the given accounts that has none, and removes the records of all accounts that are not given.
+	// Track adds a record for each given account that has no record yet, and removes the records of all accounts that are not
+	// given.
 	Track(ctx context.Context, dirty []Account, now time.Time) error
 	// Cleanups returns the records in the order in which they are due, earliest first.
 	Cleanups(ctx context.Context) ([]Cleanup, error)
-	// Answered stores the result of a call to the hook. It does nothing if the account has no record.
+	// Answered stores the result of a call to the cleanup hook. It does nothing if the account has no record.
 	Answered(ctx context.Context, cleanup Cleanup) error
 }
 
@@ -58,8 +59,8 @@ func (p Pool) Dirty(ctx context.Context) ([]Status, error) {
 	return slices.DeleteFunc(all, func(status Status) bool { return status.State != Dirty }), err
 }
 
-// FreeUnchanged is like Free, but for an account that was confirmed to be empty when it had the given status. The error is of
-// kind Conflict if the account has changed since then, or if something uses it now.
+// FreeUnchanged is like Free, but for an account that the cleanup hook has confirmed to be empty. confirmed is the status of the
+// account at that time. The error is of kind Conflict if the account has changed since then, or if something uses it now.
 func (p Pool) FreeUnchanged(ctx context.Context, confirmed Status, allow func(Status) error) error {
 	_, err := p.Free(ctx, confirmed.Name, func(status Status) error {
 		if status.Version != confirmed.Version {

@@ -33,7 +33,7 @@ func (i Instances) Assign(ctx context.Context, instance environment.Instance) (s
 }
 
 // Request returns the request for an instance's account. If only operators in the European Union may access the instance, the
-// request selects an account with the same restriction, even if the rule does not require it.
+// request is for an account with the same restriction, even if the rule does not require this.
 func (i Instances) Request(instance environment.Instance) (Request, error) {
 	rule, found := i.Rules.Find(instance.PlanName, instance.PlatformRegion, instance.Region)
 	if !found {

@@ -12,21 +12,21 @@ import (
 // State is the state of an account in the pool. States are computed and never stored.
 type State string
 
-// The states of accounts. If several apply to an account, the first one counts.
+// The states of accounts. If several apply to an account, the first one in this list counts.
 const (
 	// Internal: reserved for the operators.
 	Internal State = "internal"
 	// Releasing: the last instance has released the account, and the broker is marking it as dirty.
 	Releasing State = "releasing"
-	// Dirty: the previous tenant has released the account, and somebody has to empty it.
+	// Dirty: the previous tenant has released the account, which must be emptied before another tenant can claim it.
 	Dirty State = "dirty"
-	// SharedState: several tenants use it.
+	// SharedState: several tenants can use the account.
 	SharedState State = "shared"
-	// Claimed: a tenant uses it.
+	// Claimed: a tenant has a claim to the account.
 	Claimed State = "claimed"
 	// Labeled: the account has the label of a tenant that has no claim. The tenant's next instance claims it.
 	Labeled State = "labeled"
-	// Free: a tenant can claim it.
+	// Free: any tenant can claim the account.
 	Free State = "free"
 )
 
@@ -135,7 +135,7 @@ func (p Pool) Free(ctx context.Context, name string, allow func(Status) error) (
 	return status, p.Garden.SetLabels(ctx, account)
 }
 
-// releasable returns nil if the account can be made free.
+// releasable returns an error of kind Conflict unless the account is dirty and nothing uses it.
 func (s Status) releasable() error {
 	switch {
 	case s.State != Dirty:
@@ -158,7 +158,7 @@ func (s Status) Explain() string {
 	texts := map[State]string{
 		Internal:    "The internal label reserves the account for the operators. The pool neither claims nor releases it.",
 		Dirty:       "The tenant has released the account. Empty it at the provider, then release it: ebctl accounts release " + s.Name,
-		SharedState: fmt.Sprintf("Tenants share the account. Instances that use it: %d.", len(s.Instances)),
+		SharedState: fmt.Sprintf("Several tenants share the account. Instances that use it: %d.", len(s.Instances)),
 		Releasing:   "The last instance has released the account. The broker is about to mark it as dirty.",
 		Claimed:     fmt.Sprintf("The tenant %s has claimed the account. Instances that use it: %d.", s.Tenant, len(s.Instances)),
 		Labeled: "The account has the label of tenant " + s.Tenant + ", which has no claim. The next instance of the tenant claims it. " +

@@ -12,8 +12,8 @@ import (
 // ErrNoneFree reports that no suitable account is free, or that the account of the tenant is being released.
 var ErrNoneFree = errors.New("no account is free")
 
-// maxRounds limits how often Assign chooses again after another replica or program took the account. After that, Assign returns a
-// transient error.
+// maxRounds limits how often Assign tries another account after a different replica or program has taken the one that it had
+// chosen. After that, Assign returns a transient error.
 const maxRounds = 20
 
 // Pool assigns accounts to instances. It is safe for concurrent use, even by several replicas.
@@ -34,7 +34,7 @@ type Request struct {
 func (r Request) key() Key { return Key{Tenant: r.Tenant, Type: r.Type, EUAccess: r.EUAccess} }
 
 // Assign returns the name of the account that the instance uses, and assigns one if the instance uses none. Repeated calls return
-// the same account as long as the tenant may use it. The error wraps ErrNoneFree if the caller should try again later.
+// the same account as long as the tenant may use the account. The error wraps ErrNoneFree if the caller should try again later.
 func (p Pool) Assign(ctx context.Context, request Request) (string, error) {
 	if request.Shared {
 		return p.share(ctx, request)
@@ -45,8 +45,8 @@ func (p Pool) Assign(ctx context.Context, request Request) (string, error) {
 		return "", err
 	}
 
-	// An instance keeps its account when the rules change. A use by another tenant or with another restriction was left by a deleted
-	// instance with the same ID.
+	// An instance keeps its account when the rules change. A recorded use with a different tenant, restriction or provider stems
+	// from a deleted instance with the same ID and is ignored.
 	key := request.key()
 	if uses && !use.Shared && use.Tenant == key.Tenant && use.EUAccess == key.EUAccess && provider(use.Type) == provider(key.Type) {
 		key = use.Key
@@ -76,8 +76,8 @@ func (p Pool) Assign(ctx context.Context, request Request) (string, error) {
 		WithReason(failure.ReasonConflict, failure.ComponentGardenerClient)
 }
 
-// confirm writes the tenant of the claim into the label of its account. It reports false if the caller has to read the claim
-// again, because the account has changed, or because it is no longer available to the tenant and the claim has dropped it.
+// confirm writes the claim's tenant into the label of the claim's account. It reports false if the caller has to read the claim
+// again. Either the account has changed, or the tenant can no longer use it and confirm has removed it from the claim.
 func (p Pool) confirm(ctx context.Context, instanceID string, claim Claim) (bool, error) {
 	account, err := p.Garden.Account(ctx, claim.Account)
 
@@ -92,8 +92,8 @@ func (p Pool) confirm(ctx context.Context, instanceID string, claim Claim) (bool
 		return false, p.Claims.Drop(ctx, claim.Key, claim.Account)
 	}
 
-	// If this replica was frozen for longer than its lease, the claim may have been released since it was read. A release that
-	// begins after this check changes the version of the account, so that writing the label fails.
+	// If this replica was frozen for longer than its lease, another replica may have released the claim since it was read. If a
+	// release begins after this check, it changes the version of the account, and writing the label fails.
 	held, err := p.Claims.Holds(ctx, instanceID, claim)
 	if err != nil || !held {
 		return false, err
@@ -109,8 +109,8 @@ func (p Pool) confirm(ctx context.Context, instanceID string, claim Claim) (bool
 	return err == nil, err
 }
 
-// reserve sets the account of the claim with the given key. It prefers an account that already has the tenant's label to a free
-// one. The error is ErrNoneFree if there is neither.
+// reserve chooses an account for the claim with the given key, and stores it in the claim. It prefers an account that already has
+// the tenant's label to a free one. The error is ErrNoneFree if there are no such accounts.
 func (p Pool) reserve(ctx context.Context, key Key) error {
 	candidates, err := p.candidates(ctx, key)
 	if err != nil {
@@ -123,7 +123,7 @@ func (p Pool) reserve(ctx context.Context, key Key) error {
 			return err
 		}
 
-		// Another replica may have set the account of the same claim. The caller reads the claim again.
+		// Another replica may already have chosen an account for the same claim. The caller reads the claim again.
 		if candidate.Tenant == key.Tenant {
 			return nil
 		}

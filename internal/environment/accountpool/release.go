@@ -41,8 +41,8 @@ func (p Pool) Release(ctx context.Context, instanceID, shootName string) error {
 	return p.release(ctx, instanceID, use.Key)
 }
 
-// release ends the instance's use of the claim with the given key, and ends the claim if no other instance uses it. If instanceID
-// is empty, release only ends the claim.
+// release ends the instance's use of the claim with the given key, and removes the claim if no other instance uses it. If
+// instanceID is empty, release only removes the claim.
 func (p Pool) release(ctx context.Context, instanceID string, key Key) error {
 	claim, last, err := p.Claims.BeginRelease(ctx, instanceID, key)
 	if err != nil || !last {
@@ -58,8 +58,8 @@ func (p Pool) release(ctx context.Context, instanceID string, key Key) error {
 	return p.Claims.EndRelease(ctx, instanceID, key, keep)
 }
 
-// markDirty marks the claim's account as dirty, unless the tenant's label was never written. If Shoots use the account, markDirty
-// changes nothing and returns true.
+// markDirty marks the claim's account as dirty, unless the account never got the tenant's label. If Shoots use the account,
+// markDirty changes nothing and returns true.
 func (p Pool) markDirty(ctx context.Context, claim Claim) (inUse bool, _ error) {
 	if claim.Account == "" {
 		return false, nil
@@ -78,7 +78,7 @@ func (p Pool) markDirty(ctx context.Context, claim Claim) (inUse bool, _ error) 
 	case err != nil:
 		return false, err
 	case account.free():
-		// A frozen replica may still write the tenant; see Pool.confirm.
+		// A replica that was frozen may still try to write the tenant's label. Touch makes that write fail; see Pool.confirm.
 		return false, retryConflict(p.Garden.Touch(ctx, account))
 	case account.Dirty, account.Internal, account.Shared, account.Tenant != claim.Tenant:
 		return false, nil
@@ -89,8 +89,8 @@ func (p Pool) markDirty(ctx context.Context, claim Claim) (inUse bool, _ error) 
 	return false, retryConflict(p.Garden.SetLabels(ctx, account))
 }
 
-// retryConflict converts an error of kind Conflict or NotFound to kind Transient. The account has changed since it was read, and a retry
-// reads it again.
+// retryConflict converts an error of kind Conflict or NotFound to one of kind Transient. Such an error means that the account has
+// changed since it was read; a retry reads it again.
 func retryConflict(err error) error {
 	if failure.Is(err, failure.Conflict) || failure.Is(err, failure.NotFound) {
 		return failure.Wrap(failure.Transient, err, "the account has changed in the meantime").
@@ -100,8 +100,8 @@ func retryConflict(err error) error {
 	return err
 }
 
-// Sweep completes releases that were interrupted or skipped: it releases the accounts of instances that no longer exist, and the
-// claims that no instance uses. It continues after errors and returns all of them.
+// Sweep completes releases that were interrupted or skipped: it releases the accounts of instances that no longer exist, and
+// removes the claims that no instance uses. It continues after errors and returns all of them.
 func (p Pool) Sweep(ctx context.Context) error {
 	instances, _, err := p.Claims.Abandoned(ctx)
 	if err != nil {

@@ -27,19 +27,19 @@ type Rule struct {
 	// ByPlatformRegion and ByRegion select accounts that are reserved for the platform region or for the region of the provider.
 	ByPlatformRegion, ByRegion bool
 
-	// text is the rule as written, for errors.
+	// text is the rule as written in the file, for errors.
 	text string
 }
 
 // String returns the rule as written in the file.
 func (r Rule) String() string { return r.text }
 
-// matches reports whether the rule applies to instances of its plan in the two regions.
+// matches reports whether the rule applies to instances of its plan in the given platform region and provider region.
 func (r Rule) matches(platformRegion, region string) bool {
 	return (r.PlatformRegion == "" || r.PlatformRegion == platformRegion) && (r.Region == "" || r.Region == region)
 }
 
-// weight is the number of attributes that the rule restricts. Of two matching rules, the one with the higher weight applies.
+// weight returns how many of the two regions the rule restricts. If several rules match, the one with the highest weight applies.
 func (r Rule) weight() int {
 	weight := 0
 
@@ -57,8 +57,8 @@ type Rules struct {
 	byPlan map[string][]Rule
 }
 
-// Find returns the rule for an instance: the matching rule that restricts the most attributes. ParseRules ensures that
-// there is at most one such rule.
+// Find returns the rule for an instance: the matching rule that restricts the most regions. ParseRules ensures that there is at
+// most one. Find returns false if no rule matches.
 func (r Rules) Find(plan, platformRegion, region string) (Rule, bool) {
 	var (
 		found   Rule
@@ -115,7 +115,7 @@ func ParseRules(content []byte) (Rules, error) {
 
 		for _, earlier := range rules.byPlan[rule.Plan] {
 			if earlier.PlatformRegion == rule.PlatformRegion && earlier.Region == rule.Region {
-				errs = append(errs, fmt.Errorf("rule %d, %q, is unreachable: %q matches the same instances; remove one of them", number+1, text, earlier.text))
+				errs = append(errs, fmt.Errorf("rule %d, %q, is unreachable: %q matches the same instances; remove one of the two rules", number+1, text, earlier.text))
 			}
 		}
 
@@ -134,7 +134,7 @@ var value = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 func parseRule(text string) (Rule, error) {
 	parts := form.FindStringSubmatch(text)
 	if parts == nil {
-		return Rule{}, errors.New("malformed; the form is plan(PR=platform-region,HR=region) -> S,EU,PR,HR")
+		return Rule{}, errors.New("malformed; a rule must have the form plan(PR=platform-region,HR=region) -> S,EU,PR,HR")
 	}
 
 	rule := Rule{Plan: parts[1], text: text}
@@ -212,8 +212,8 @@ func (r *Rule) parseOutputs(text string) error {
 	return nil
 }
 
-// ambiguous returns an error for each pair of rules that apply to the same instance although neither is more specific: one names
-// the platform region, the other the region of the provider, and no third rule names both.
+// ambiguous returns an error for each pair of rules that can apply to the same instance although neither is more specific: one
+// names the platform region, the other names the provider region, and no third rule names both regions.
 func (r Rules) ambiguous() []error {
 	var errs []error
 
@@ -225,7 +225,7 @@ func (r Rules) ambiguous() []error {
 				}
 
 				if best, _ := r.Find(one.Plan, one.PlatformRegion, other.Region); best.weight() < 2 {
-					errs = append(errs, fmt.Errorf("ambiguous: both %q and %q match %s(PR=%s,HR=%s): add a rule for it",
+					errs = append(errs, fmt.Errorf("ambiguous: both %q and %q match %s(PR=%s,HR=%s): add a rule for this combination",
 						one.text, other.text, one.Plan, one.PlatformRegion, other.Region))
 				}
 			}
@@ -238,8 +238,8 @@ func (r Rules) ambiguous() []error {
 // Plan contains the fields of a catalog plan that rules depend on.
 type Plan struct {
 	Name string
-	// Regions are the provider regions in which the plan creates clusters. It is empty for plans whose clusters are provided by the
-	// tenants.
+	// Regions are the provider regions in which the plan creates clusters. It is empty for plans whose clusters the tenants
+	// provide.
 	Regions []string
 	// Offered reports whether new instances can be ordered.
 	Offered bool
@@ -272,8 +272,8 @@ func (r Rules) Check(plans []Plan) error {
 	return errors.Join(errs...)
 }
 
-// unreachable says why the rule applies to no instance, or returns an empty string if it applies to some. others contains all
-// rules of its plan.
+// unreachable returns the reason why the rule cannot apply to any instance, or an empty string if it can. exists reports whether
+// the rule's plan exists, and others contains all rules of this plan.
 func (r Rule) unreachable(plan Plan, exists bool, others []Rule) string {
 	switch {
 	case !exists:

@@ -65,7 +65,7 @@ func TestInvalidRules(t *testing.T) {
 		{"a star is the same as no attribute", "rule: [aws, 'aws(PR=*) -> S']", "unreachable"},
 		{
 			"neither rule is more specific", "rule: ['aws(PR=a)', 'aws(HR=b) -> S']",
-			`ambiguous: both "aws(PR=a)" and "aws(HR=b) -> S" match aws(PR=a,HR=b): add a rule for it`,
+			`ambiguous: both "aws(PR=a)" and "aws(HR=b) -> S" match aws(PR=a,HR=b): add a rule for this combination`,
 		},
 		{"the number of rules is bounded", "rule: [" + strings.Repeat("a,", 1001) + "]", "the file has 1001 rules, but at most 1000 are allowed"},
 		{"the size is bounded", strings.Repeat("#", 1<<20+1), "larger than"},

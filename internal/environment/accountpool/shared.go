@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// share returns the instance's shared account. If there is none that the instance may still use, share chooses the account with
-// the fewest Shoots and, among equal ones, the fewest instances.
+// share returns the instance's shared account. If the instance has none, or may no longer use it, share chooses the shared
+// account with the fewest Shoots. If several have equally few, it chooses the one with the fewest instances.
 func (p Pool) share(ctx context.Context, request Request) (string, error) {
 	use, uses, err := p.Claims.Use(ctx, request.InstanceID)
 	if err != nil {
@@ -35,7 +35,8 @@ func (p Pool) share(ctx context.Context, request Request) (string, error) {
 	return chosen, p.Claims.Share(ctx, Use{InstanceID: request.InstanceID, Key: request.key(), Shared: true, Account: chosen})
 }
 
-// leastUsed returns the name of the shared account with the fewest Shoots. The error is ErrNoneFree if there is no such account.
+// leastUsed returns the name of the shared account with the fewest Shoots among those that match the selector. The error is
+// ErrNoneFree if none matches.
 func (p Pool) leastUsed(ctx context.Context, selector Selector) (string, error) {
 	accounts, err := p.Garden.Accounts(ctx, selector.Type)
 	if err != nil {

@@ -13,7 +13,7 @@ const (
 	maxTargets = 100
 	// maxWorkers is the maximum number of instances that an orchestration upgrades at once.
 	maxWorkers = 1000
-	// maxDelay limits how far in the future the start and the deadline of an orchestration can be.
+	// maxDelay is the longest time from the order of an orchestration until its start or its deadline.
 	maxDelay = 90 * 24 * time.Hour
 
 	// StrategyParallel is the only supported value of Strategy.Type.
@@ -40,7 +40,8 @@ type Parameters struct {
 	Notification      bool            `json:"notification,omitempty"`
 }
 
-// Kyma contains the Kyma version after the upgrade. Empty means the version configured for each account, or else the default.
+// Kyma contains the Kyma version after the upgrade. If it is empty, the version configured for each account applies, or else the
+// default version.
 type Kyma struct {
 	Version string `json:"version,omitempty"`
 }
@@ -57,13 +58,14 @@ type Kubernetes struct {
 type Strategy struct {
 	// Type is empty or StrategyParallel.
 	Type string `json:"type,omitempty"`
-	// Schedule is ScheduleImmediate, ScheduleNow or a time in the format of RFC 3339. Empty means ScheduleTime, or else
-	// ScheduleImmediate.
+	// Schedule is ScheduleImmediate, ScheduleNow or a time in the format of RFC 3339. If it is empty, ScheduleTime applies; if
+	// that is zero too, upgrades start immediately.
 	Schedule     string    `json:"schedule,omitempty"`
 	ScheduleTime time.Time `json:"scheduleTime,omitzero"`
 	// MaintenanceWindow means that upgrades start only in the maintenance windows of their instances.
 	MaintenanceWindow bool `json:"maintenanceWindow,omitempty"`
-	// Deadline is the time by which all upgrades must have started; the others are canceled. Zero means no deadline.
+	// Deadline is the time by which all upgrades must have started. Upgrades that have not started by then are canceled. Zero
+	// means no deadline.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Parallel *Parallel `json:"parallel,omitempty"`
 	// Waves divide the targets. If there are none, all targets are in a single wave.
@@ -76,8 +78,8 @@ type Strategy struct {
 type Parallel struct {
 	// Workers is the maximum number of upgrades overall.
 	Workers int `json:"workers"`
-	// WorkersPerRegion and WorkersPerProvider are the maximum numbers in each region and at each cloud provider. 0 means no limit other
-	// than Workers.
+	// WorkersPerRegion and WorkersPerProvider are the maximum numbers of upgrades in each region and at each cloud provider. 0
+	// means that only Workers limits the number.
 	WorkersPerRegion   int `json:"workersPerRegion,omitempty"`
 	WorkersPerProvider int `json:"workersPerProvider,omitempty"`
 }
@@ -90,8 +92,8 @@ func (e *ValidationError) Error() string { return e.text }
 
 func invalid(format string, args ...any) error { return &ValidationError{fmt.Sprintf(format, args...)} }
 
-// Complete returns the parameters with all defaults, without RetryOperation and NotificationState. ScheduleTime is then the earliest
-// start. Errors are of type ValidationError.
+// Complete checks the parameters and returns them with all defaults filled in. In the result, RetryOperation and
+// NotificationState are nil, and ScheduleTime is the earliest start. Errors are of type ValidationError.
 func (p Parameters) Complete(now time.Time) (Parameters, error) {
 	p.RetryOperation, p.NotificationState = nil, nil
 
@@ -141,7 +143,7 @@ func (s Strategy) complete(now time.Time) (Strategy, error) {
 	return s.schedule(now)
 }
 
-// schedule determines ScheduleTime, and checks Deadline.
+// schedule sets ScheduleTime from Schedule, and checks Deadline.
 func (s Strategy) schedule(now time.Time) (Strategy, error) {
 	switch s.Schedule {
 	case ScheduleImmediate, ScheduleNow:

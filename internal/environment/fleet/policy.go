@@ -10,7 +10,7 @@ import (
 type Policy struct {
 	// Rules are tried in order; the first one that matches applies.
 	Rules []PolicyRule `json:"rules,omitempty"`
-	// Default applies to instances that no rule matches and whose plans have no window.
+	// Default applies to an instance if no rule matches it and its plan has no window.
 	Default WindowTimes `json:"default,omitzero"`
 }
 
@@ -22,8 +22,8 @@ type PolicyRule struct {
 	Match PolicyMatch `json:"match"`
 }
 
-// PolicyMatch matches an instance if all fields that are not empty match. The fields are regular expressions in RE2 syntax. They
-// match if they match a part of the value.
+// PolicyMatch matches an instance if all fields that are not empty match. Each field is a regular expression in RE2 syntax, and
+// matches if it matches any part of the instance's value.
 type PolicyMatch struct {
 	GlobalAccountID string `json:"globalAccountID,omitempty"`
 	Plan            string `json:"plan,omitempty"`
@@ -43,7 +43,8 @@ type compiledRule struct {
 	times WindowTimes
 }
 
-// Compile checks the policy and returns its windows. The error is of type ValidationError, and starts with the path of the field.
+// Compile checks the policy and returns a Windows that applies it. The error is of type ValidationError, and starts with the path
+// of the invalid field.
 func (p Policy) Compile() (Windows, error) {
 	windows := Windows{other: p.Default}
 

@@ -39,7 +39,7 @@ type Target struct {
 	GlobalAccount string `json:"globalAccount,omitempty"`
 	SubAccount    string `json:"subAccount,omitempty"`
 	Region        string `json:"region,omitempty"`
-	// The other fields must equal the whole value. Shoot is the name of the Shoot.
+	// RuntimeID, PlanName, Shoot and InstanceID must equal the whole value. Shoot is the name of the Shoot.
 	RuntimeID  string `json:"runtimeID,omitempty"`
 	PlanName   string `json:"planName,omitempty"`
 	Shoot      string `json:"shoot,omitempty"`
@@ -51,9 +51,9 @@ type Target struct {
 	KymaVersion       string `json:"kymaVersion,omitempty"`
 	// Labels is a label selector in the syntax of labels.Parse.
 	Labels string `json:"labels,omitempty"`
-	// Percentage, from 1 to 100, selects a share of the instances that the other fields match. 0 means all. Only the instance ID
-	// and the orchestration determine whether an instance belongs to the share. A larger share contains the instances of a
-	// smaller one.
+	// Percentage, from 1 to 100, selects a share of the instances that the other fields match. 0 means all. Whether an instance
+	// belongs to the share depends only on its ID and the ID of the orchestration. In the same orchestration, a larger share
+	// therefore contains all instances of a smaller one.
 	Percentage int `json:"percentage,omitempty"`
 }
 
@@ -62,7 +62,7 @@ func RuntimeStates() []string {
 	return []string{"provisioning", "succeeded", "failed", "updating", "upgrading", "suspending", "suspended", "resuming", "deprovisioning"}
 }
 
-// Candidate contains the fields of an instance that targets match.
+// Candidate contains the fields of an instance with which targets are compared.
 type Candidate struct {
 	GlobalAccount, SubAccount, Region, RuntimeID, PlanName, Shoot, InstanceID, State string
 
@@ -123,8 +123,8 @@ func (t Target) problems() []string {
 	return problems
 }
 
-// beyondRuntime reports whether the target has fields that must not be combined with RuntimeID: those that Kyma Environment
-// Broker does not know. All other fields are ignored if RuntimeID is set, as in Kyma Environment Broker.
+// beyondRuntime reports whether the target has fields that must not be combined with RuntimeID, because Kyma Environment Broker
+// does not have these fields. The other fields are ignored if RuntimeID is set, as in Kyma Environment Broker.
 func (t Target) beyondRuntime() bool {
 	return t.State != "" || t.byVersion() || t.Labels != "" || t.Percentage != 0
 }
@@ -132,12 +132,12 @@ func (t Target) beyondRuntime() bool {
 // byVersion reports whether the target matches versions.
 func (t Target) byVersion() bool { return t.KubernetesVersion != "" || t.KymaVersion != "" }
 
-// ByVersion reports whether an entry matches versions. If it returns false, candidates may omit their versions.
+// ByVersion reports whether any entry matches versions. If not, callers may omit the versions of candidates.
 func (t Targets) ByVersion() bool {
 	return slices.ContainsFunc(t.Include, Target.byVersion) || slices.ContainsFunc(t.Exclude, Target.byVersion)
 }
 
-// ByLabel reports whether an entry matches labels. If it returns false, candidates may omit their labels.
+// ByLabel reports whether any entry matches labels. If not, callers may omit the labels of candidates.
 func (t Targets) ByLabel() bool {
 	byLabel := func(target Target) bool { return target.Labels != "" }
 
@@ -228,7 +228,8 @@ func found(pattern *regexp.Regexp, value string) bool {
 
 func equal(wanted, value string) bool { return wanted == "" || wanted == value }
 
-// IsVersion reports whether the version is the wanted one, or begins with it and a dot. If none is wanted, it returns true.
+// IsVersion reports whether value is the wanted version, or begins with the wanted version and a dot. If wanted is empty, it
+// returns true.
 func IsVersion(wanted, value string) bool {
 	return equal(wanted, value) || strings.HasPrefix(value, wanted+".")
 }

@@ -14,8 +14,8 @@ func Conditions() []string {
 }
 
 // ParseTarget parses the text form of a target: "all", or conditions such as plan=aws,region=^eu-,label=ring=canary that must all
-// hold. Commas in values are escaped with a backslash. Only label can be repeated. A percentage without other conditions applies
-// to all instances. Errors are of type ValidationError. The returned target is valid.
+// hold. Commas in values are escaped with a backslash. Only label can be repeated. A percentage without other conditions is a
+// share of all instances. Errors are of type ValidationError. The returned target is valid.
 func ParseTarget(text string) (Target, error) {
 	if text == targetAll {
 		return Target{Target: targetAll}, nil
@@ -80,7 +80,7 @@ func (t *Target) set(name, value string) error {
 	return nil
 }
 
-// split splits the text at commas without a preceding backslash, and removes the backslashes before other commas.
+// split splits the text at each comma that has no backslash before it. It removes the backslashes before the remaining commas.
 func split(text string) []string {
 	const comma = "\x00"
 

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxWaves is the maximum number of waves in an order.
+	// maxWaves is the maximum number of waves in an orchestration.
 	maxWaves = 20
 	// maxSoak is the maximum time between two waves.
 	maxSoak = 30 * 24 * time.Hour
@@ -21,13 +21,14 @@ const (
 // Exactly one of Number, Percentage and Labels selects its targets from those that no earlier wave contains. Targets that no wave
 // selects form an additional last wave.
 type Wave struct {
-	// Number is the number of targets. Percentage is a share of all targets, from 1 to 100, and selects at least one. The targets
-	// are chosen at random.
+	// Number is the number of targets in the wave. Percentage is the share of all targets that are in the wave, from 1 to 100;
+	// the number is rounded up. In both cases, the targets are chosen at random.
 	Number     int `json:"number,omitempty"`
 	Percentage int `json:"percentage,omitempty"`
 	// Labels selects targets by a selector in the syntax of labels.Parse.
 	Labels string `json:"labels,omitempty"`
-	// Soak is the time between the end of the wave and the next wave, such as 2h30m. Empty means none.
+	// Soak is the time between the end of this wave and the start of the next one, such as 2h30m. Empty means that the next wave
+	// starts immediately.
 	Soak string `json:"soak,omitempty"`
 }
 
@@ -67,16 +68,17 @@ func (w Wave) problem() string {
 	return ""
 }
 
-// FailureGate stops an orchestration when too many upgrades have failed. It considers the targets of the waves that have begun.
-// Failures before the last resumption do not count.
+// FailureGate stops an orchestration when too many upgrades have failed. It counts only targets in waves that have begun.
+// Failures before the orchestration was last resumed do not count.
 type FailureGate struct {
-	// Failures is the number of failed upgrades that stops the orchestration. 0 means no limit.
+	// Failures is the number of failed upgrades at which the orchestration stops. 0 means no limit.
 	Failures int `json:"failures,omitempty"`
-	// Percentage is the share of failed targets that stops the orchestration, from 1 to 100. 0 means no limit.
+	// Percentage is the share of failed targets at which the orchestration stops, from 1 to 100. 0 means no limit.
 	Percentage int `json:"percentage,omitempty"`
 }
 
-// Closed reports whether the gate stops an orchestration in which failed of the given number of targets have failed.
+// Closed reports whether the gate stops the orchestration. failed is the number of targets that have failed, out of the given
+// number of targets.
 func (g FailureGate) Closed(failed, targets int) bool {
 	return failed > 0 && (g.Failures > 0 && failed >= g.Failures || g.Percentage > 0 && failed*maxPercentage >= g.Percentage*targets)
 }
@@ -94,19 +96,20 @@ func (s Strategy) validateWaves() error {
 	}
 
 	if gate := s.FailureGate; gate != nil && (gate.Failures < 0 || gate.Percentage < 0 || gate.Percentage > maxPercentage || *gate == FailureGate{}) {
-		return invalid("strategy.failureGate must have failures, a positive number, or percentage, a number from 1 to %d.", maxPercentage)
+		return invalid("strategy.failureGate must contain failures (a positive number), percentage (a number from 1 to %d), or both.", maxPercentage)
 	}
 
 	return nil
 }
 
-// Member is a target that Assign assigns to a wave.
+// Member is a target for Assign. Labels can be nil if no wave selects by labels.
 type Member struct {
 	InstanceID string
 	Labels     map[string]string
 }
 
-// Assign returns the wave of each member, from 1. The ID of the orchestration determines the random choice.
+// Assign returns the number of each member's wave, from 1. The random choice depends only on the ID of the orchestration, so
+// repeated calls return the same result.
 func Assign(waves []Wave, orchestrationID string, members []Member) []int {
 	assigned, order := make([]int, len(members)), make([]int, len(members))
 	for i := range order {
@@ -142,7 +145,7 @@ func Assign(waves []Wave, orchestrationID string, members []Member) []int {
 	return assigned
 }
 
-// ByLabel reports whether a wave selects targets by labels. If it returns false, members may omit their labels.
+// ByLabel reports whether any wave selects targets by labels. If not, callers of Assign may omit the labels of members.
 func (s Strategy) ByLabel() bool {
 	return slices.ContainsFunc(s.Waves, func(wave Wave) bool { return wave.Labels != "" })
 }

@@ -27,7 +27,7 @@ const (
 // A time belongs to the window if the clocks of Location show a time in it. When clocks go forward, the window lacks the part
 // that they skip. When they go back, the window contains the repeated hour only once, so that windows do not become longer.
 type Window struct {
-	// Days are the days on which the window begins, from Sunday. Empty means all.
+	// Days are the days of the week on which the window begins, in order, starting with Sunday. Empty means every day.
 	Days       []time.Weekday
 	Begin, End time.Duration
 	Location   *time.Location
@@ -36,8 +36,8 @@ type Window struct {
 // IsZero reports whether there is no window.
 func (w Window) IsZero() bool { return w.Location == nil }
 
-// Next returns the first occurrence that ends after the given time. The occurrence may already have begun. Both times are zero if
-// there is none.
+// Next returns the first occurrence that ends after the given time. The occurrence may already have begun. Both results are zero
+// if there is no occurrence.
 func (w Window) Next(after time.Time) (begin, end time.Time) {
 	if w.IsZero() {
 		return time.Time{}, time.Time{}
@@ -62,8 +62,8 @@ func (w Window) Next(after time.Time) (begin, end time.Time) {
 	return time.Time{}, time.Time{}
 }
 
-// occurrence returns the window that begins on the date, which is given as midnight in UTC. If clocks skip the whole window, the
-// end is not after the start.
+// occurrence returns the occurrence of the window that begins on the given date, which is passed as midnight in UTC. If a clock
+// change skips the whole window, end is not after begin.
 func (w Window) occurrence(date time.Time) (begin, end time.Time) {
 	last := date
 	if w.End <= w.Begin {
@@ -80,8 +80,9 @@ func (w Window) occurrence(date time.Time) (begin, end time.Time) {
 	return begin, end
 }
 
-// instants returns the instants at which the clocks of the location show the given time, which is expressed in UTC. There are two
-// if clocks go back over the time. If clocks skip the time, the result is the instant of the change.
+// instants returns the instants at which the clocks in w.Location show the given time. The fields of shown are this local time,
+// although its location is UTC. If clocks go back and show the time twice, there are two instants. If clocks go forward and skip
+// the time, the result is the instant of the clock change.
 func (w Window) instants(shown time.Time) []time.Time {
 	var found []time.Time
 
@@ -125,7 +126,7 @@ func (w Window) String() string {
 	return fmt.Sprintf("%s %s-%s %s", days, midnight.Add(w.Begin).Format(wallTime), midnight.Add(w.End).Format(wallTime), w.Location)
 }
 
-// ParseWindow parses a result of Window.String. The error is of type ValidationError.
+// ParseWindow parses a text in the form that Window.String returns. The error is of type ValidationError.
 func ParseWindow(text string) (Window, error) {
 	if text == "" {
 		return Window{}, nil
@@ -149,7 +150,7 @@ func ParseWindow(text string) (Window, error) {
 // WindowTimes is a maintenance window in files. Its JSON format is that of Kyma Environment Broker's maintenance policy, with
 // timeZone as an additional field.
 type WindowTimes struct {
-	// Days are Mon, Tue, Wed, Thu, Fri, Sat and Sun. Empty means all.
+	// Days contains any of Mon, Tue, Wed, Thu, Fri, Sat and Sun. Empty means every day.
 	Days []string `json:"days,omitempty"`
 	// Begin and End have the form 220000+0100 or, with TimeZone, 22:00 or 22:00:00.
 	Begin string `json:"timeBegin,omitempty"`
@@ -186,7 +187,7 @@ func (t WindowTimes) Window() (window Window, err error) {
 	return window, nil
 }
 
-// days returns the days, sorted and without duplicates.
+// days returns Days as weekdays, sorted and without duplicates.
 func (t WindowTimes) days() ([]time.Weekday, error) {
 	var days []time.Weekday
 
@@ -204,7 +205,7 @@ func (t WindowTimes) days() ([]time.Weekday, error) {
 	return slices.Compact(days), nil
 }
 
-// time parses a time of day. It returns the time since midnight, and the time zone.
+// time parses a time of day. It returns the time since midnight, and the time zone. name is the name of the field, for errors.
 func (t WindowTimes) time(name, value string) (time.Duration, *time.Location, error) {
 	for _, format := range []string{shootTime, wallTime, shortTime} {
 		parsed, err := time.Parse(format, value)
@@ -219,7 +220,7 @@ func (t WindowTimes) time(name, value string) (time.Duration, *time.Location, er
 	}
 
 	if t.TimeZone == "" {
-		return 0, nil, invalid("%s must have the form 220000+0100; without the offset, use 22:00 and timeZone", name)
+		return 0, nil, invalid("%s must have the form 220000+0100 or, if timeZone is set, the form 22:00", name)
 	}
 
 	return 0, nil, invalid("%s must have the form 22:00 or 22:00:00, because timeZone is set", name)
@@ -241,13 +242,14 @@ func (t WindowTimes) zone(of time.Time) (*time.Location, error) {
 
 	_, offset := of.Zone()
 	if offset < -maxOffset || offset > maxOffset { // time.Parse accepts 25 hours here, but not when ParseWindow reads the stored window
-		return nil, invalid("the offset %s is unknown; time zones have offsets from -14:00 to +14:00", of.Format("-07:00"))
+		return nil, invalid("the offset %s is invalid; it must be between -14:00 and +14:00", of.Format("-07:00"))
 	}
 
 	return time.FixedZone(of.Format("-07:00"), offset), nil
 }
 
-// offsetOf returns the offset of a location with a fixed offset. It returns 0 for others, because their times contain no offset.
+// offsetOf returns the offset of a location with a fixed offset, in the form of a duration. It returns 0 for other locations,
+// because times in them are written without an offset.
 func offsetOf(location *time.Location) time.Duration {
 	if _, err := time.Parse("-07:00", location.String()); err != nil {
 		return 0

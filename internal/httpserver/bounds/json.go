@@ -20,7 +20,7 @@ const (
 	MaxDepth = 32
 	// MaxFieldName limits the length of a field name, in bytes.
 	MaxFieldName = 256
-	// MaxNumber limits the text of a number, in bytes. MaxExponent limits the absolute value of its exponent to the largest
+	// MaxNumber limits the length of a number, in bytes. MaxExponent limits the absolute value of its exponent to the largest
 	// exponent of a 64-bit float. Exact arithmetic on a number such as 1e999000 takes seconds.
 	MaxNumber   = 64
 	MaxExponent = 308
@@ -51,7 +51,7 @@ func Tokens(text []byte) int {
 	return meter.tokens
 }
 
-// meter counts the parts of a JSON text.
+// meter scans a JSON text, counts its parts and checks the limits. Its methods describe a violation in the same form as run.
 type meter struct {
 	text   []byte
 	at     int
@@ -63,7 +63,7 @@ type meter struct {
 // container is an open object or array.
 type container struct {
 	object bool
-	// few contains the names of up to fewFields fields. If there are more, names contains all of them.
+	// few contains the field names if there are at most fewFields. Otherwise, names contains all of them.
 	few   []string
 	names map[string]struct{}
 }
@@ -118,7 +118,7 @@ func (m *meter) open(object bool) string {
 	return ""
 }
 
-// string reads a string. If a colon follows, the string is the name of a field.
+// string reads a string. If a colon follows, it adds the string to the current object as a field name.
 func (m *meter) string() string {
 	start := m.at
 	m.at++
@@ -148,7 +148,7 @@ func (m *meter) string() string {
 	return m.field(literal)
 }
 
-// field adds the name of a field to the innermost object.
+// field adds a field name, given as a quoted JSON string, to the innermost object.
 func (m *meter) field(literal []byte) string {
 	if len(literal) > MaxFieldName+len(`""`) {
 		return fmt.Sprintf("has a field whose name is longer than %d bytes", MaxFieldName)

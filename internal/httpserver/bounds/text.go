@@ -16,8 +16,8 @@ func Visible(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, invisible)
 }
 
-// invisible reports whether a character is not visible by itself: control and format characters, unusual spaces, fillers, and
-// variation selectors.
+// invisible reports whether a character has no visible form of its own: control and format characters, unusual spaces, fillers,
+// and variation selectors.
 func invisible(char rune) bool {
 	const blankBraillePattern = '\u2800'
 

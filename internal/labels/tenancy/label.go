@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// hashPrefix is the prefix of labels that are hashes. It shows people how to compute the label of an ID.
+	// hashPrefix is the prefix of labels that are hashes. It tells people how the label was computed from the ID.
 	hashPrefix = "sha256-"
 	// hashBytes is the length of the truncated hash. With 128 bits, accidental collisions are practically impossible.
 	hashBytes = 16
 )
 
-// The headers with the percent-encoded original ID of a tenant or subaccount. The label is sent in another header. The Kyma
-// Provisioner ignores the headers of the original IDs.
+// The headers that contain the percent-encoded original ID of a tenant or subaccount. Their labels are sent in other headers. The
+// Kyma Provisioner ignores the headers with the original IDs.
 const (
 	HeaderOriginalTenant     = "Original-Tenant"
 	HeaderOriginalSubAccount = "Original-Sub-Account"
@@ -55,8 +55,9 @@ func EncodeOriginal(id string) string {
 }
 
 // Read returns the label and the original ID from two headers of a request, in the form of Label and Original. The header called
-// name contains the ID or its label; if it contains the label, the header called originalName can contain the original ID. An
-// original ID with a different label is ignored, because only the label determines which objects the sender can access.
+// name contains the ID or its label; if it contains the label, the header called originalName can contain the original ID. If the
+// label of the original ID is not the one in the first header, Read ignores the original ID, because only the label determines
+// which objects the sender can access.
 func Read(headers http.Header, name, originalName string) (label, original string) {
 	id := headers.Get(name)
 

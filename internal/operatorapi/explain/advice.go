@@ -97,7 +97,8 @@ func (s situation) failed() bool {
 	return s.is(process.Failed) && !s.retried() && s.Kind != environment.KindCleanup
 }
 
-// leaves reports whether the broker later repeats the steps that an operation of this kind did not complete.
+// leaves reports whether the operation is of a kind that can leave a leftover. The broker later repeats the steps that such an
+// operation did not complete.
 func (s situation) leaves() bool {
 	return !s.provisioner && slices.Contains([]string{environment.KindDeprovision, environment.KindSuspend, environment.KindCleanup}, s.Kind)
 }
@@ -107,16 +108,16 @@ func from(components ...string) func(situation) bool {
 	return func(s situation) bool { return s.failing() && slices.Contains(components, s.Problem.Component) }
 }
 
-// refusesBroker reports whether the Provisioner rejects the broker's credentials, or the broker's user has no role there. Even
-// so, the Provisioner may be available, and its log shows the rejected request.
+// refusesBroker reports whether the Provisioner rejects the broker's credentials, or the broker's user has no role there. In both
+// cases, the Provisioner itself may be available; its log then shows the rejected request.
 func (s situation) refusesBroker() bool {
 	return from(failure.ComponentProvisioner)(s) && s.Problem.Reason == failure.ReasonHTTPStatus &&
 		(strings.Contains(s.Problem.Message, "HTTP status 401") || strings.Contains(s.Problem.Message, "HTTP status 403"))
 }
 
 // lacksCredentials reports whether Gardener rejects a Shoot because of its credentials binding: the binding does not exist, or
-// belongs to a different provider. Gardener has then created no Shoot, and its message names the kind or the resource of the
-// binding.
+// belongs to a different provider. In both cases, Gardener has not created the Shoot, and its error message contains the kind of
+// the binding, CredentialsBinding or SecretBinding.
 func (s situation) lacksCredentials() bool {
 	message := strings.ToLower(s.Problem.Message + " " + s.Problem.Detail)
 
@@ -166,7 +167,7 @@ func rules() []rule {
 			inBroker(func(s situation) bool {
 				return s.repeating() && strings.Contains(s.Timeline[len(s.Timeline)-1].Message, "in progress")
 			}),
-			"If the runtime has an operation that a killed Kyma Provisioner does not continue, end that operation: see docs/operator/kyma-provisioner.md.",
+			"If the runtime still has an operation of a Kyma Provisioner that was killed, nothing will continue that operation. End it as described in docs/operator/kyma-provisioner.md.",
 		},
 		{
 			inBroker(situation.refusesBroker),
@@ -268,7 +269,7 @@ func rules() []rule {
 		},
 		{
 			failedAs(environment.KindUpgradeKyma),
-			"Or order the upgrade again. The instance keeps its previous version until then, but part of the new one may be installed: " +
+			"Or order the upgrade again. Until the upgrade succeeds, the instance keeps its previous version, but parts of the new version may already be installed: " +
 				"ebctl upgrade kyma {instance}",
 		},
 		{
@@ -277,7 +278,7 @@ func rules() []rule {
 		},
 		{
 			failedAs(environment.KindSuspend),
-			"Or suspend the instance again. Until that succeeds, it cannot be updated or resumed: ebctl instance suspend {instance}",
+			"Or suspend the instance again. Until that succeeds, the instance cannot be updated or resumed: ebctl instance suspend {instance}",
 		},
 		{
 			failedAs(environment.KindResume),

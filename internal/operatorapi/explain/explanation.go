@@ -76,7 +76,7 @@ type Place struct {
 type Wait struct {
 	// Why is the reason that the step returned, or the error after which the step will be retried.
 	Why string `json:"why,omitempty"`
-	// Until is when the operation resumes at the latest. The event can end the wait earlier.
+	// Until is when the operation resumes at the latest. If Event is not empty, the event can end the wait earlier.
 	Until time.Time `json:"until,omitzero"`
 	// Event is the key of the event that can end the wait early, such as the ID of a runtime. It is empty if no event can.
 	Event string `json:"event,omitempty"`
@@ -113,7 +113,7 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 }
 
 // Elapsed returns the time from the acceptance of the operation to its end, or to At if the operation has not ended. It returns 0
-// if the operation has not been read yet.
+// if AcceptedAt is zero, because the operation has not been read yet.
 func (e Explanation) Elapsed() time.Duration {
 	switch {
 	case e.AcceptedAt.IsZero():

@@ -81,7 +81,7 @@ func TestOf(t *testing.T) {
 			}),
 			summary:   "The provision operation of instance i is waiting.",
 			why:       "the cluster is being created",
-			continues: "on an event, at the latest in 20s",
+			continues: "in 20s, or earlier on an event",
 			advice:    []string{"No action is needed. " + watch},
 		},
 		"Due": {
@@ -138,7 +138,7 @@ func TestOf(t *testing.T) {
 			continues: "in 5s",
 			advice: []string{
 				"The message has been the same for 30m00s. Check the system that it names: the operation may not continue on its own.",
-				"If the runtime has an operation that a killed Kyma Provisioner does not continue, end that operation: see docs/operator/kyma-provisioner.md.",
+				"If the runtime still has an operation of a Kyma Provisioner that was killed, nothing will continue that operation. End it as described in docs/operator/kyma-provisioner.md.",
 			},
 		},
 		"RepeatsShortly": {
@@ -305,7 +305,7 @@ func TestOf(t *testing.T) {
 			summary: "The suspend operation of instance i failed after 5m00s.",
 			advice: []string{
 				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
-				"Or suspend the instance again. Until that succeeds, it cannot be updated or resumed: ebctl instance suspend i",
+				"Or suspend the instance again. Until that succeeds, the instance cannot be updated or resumed: ebctl instance suspend i",
 			},
 		},
 		"Retried": {
@@ -441,7 +441,7 @@ Stage      removed_stage
 Step       Wait, attempt 7
 Since      2026-05-01 10:04:22Z (38s)
 Reason     the cluster is being created
-Continues  on an event, at the latest in 2s
+Continues  in 2s, or earlier on an event
 Skipped    One, Two
 Accepted   2026-05-01 10:00:00Z (5m00s ago)
 

@@ -27,7 +27,7 @@ func (p Place) StepText() string {
 	return fmt.Sprintf("%s, attempt %d", p.Step, p.Attempt)
 }
 
-// Continues returns when a waiting operation resumes, such as "in 2s" or "on an event, at the latest in 10m". It returns an empty
+// Continues returns when a waiting operation resumes, such as "in 2s" or "in 10m, or earlier on an event". It returns an empty
 // string if the operation is not waiting or the wait has no time limit.
 func (e Explanation) Continues() string {
 	if e.Wait == nil || e.Wait.Until.IsZero() {
@@ -40,7 +40,7 @@ func (e Explanation) Continues() string {
 	}
 
 	if e.Wait.Event != "" && text != "now" {
-		text = "on an event, at the latest " + text
+		text += ", or earlier on an event"
 	}
 
 	if unavailable(e.System) {
@@ -70,7 +70,7 @@ func ProblemText(problem operatorapi.Problem) string {
 }
 
 // Cause says in one line why the operation does not proceed: the failing upstream system, or else the error that delays the
-// operation, or else its step. A system that is available is not the reason, even if it reported the error.
+// operation, or else its step. A system that is available is never given as the cause, even if it reported the error.
 func (e Explanation) Cause() string {
 	switch {
 	case unavailable(e.System) || e.System.Failures > 0:

@@ -27,7 +27,7 @@ const (
 	maxRemaining = 20
 )
 
-// Accounts reads and erases the data of an account that the services store differently: instances in the broker, runtimes in the
+// Accounts reads and erases the account data that the two services store differently: instances in the broker, runtimes in the
 // Provisioner. API itself handles operations and audit log entries.
 type Accounts interface {
 	// Key returns the form of the account's ID that the service stores.
@@ -36,12 +36,13 @@ type Accounts interface {
 	Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error)
 	// CountErasable counts the account's rows that Erase can remove.
 	CountErasable(ctx context.Context, account string) (ErasableRows, error)
-	// Erase removes the rows of at most limit deleted runtimes and all records of objects, and returns their numbers.
+	// Erase removes the account's rows and returns their numbers. In the Provisioner, these are the rows of at most limit deleted
+	// runtimes; in the broker, all events and all records of objects in other systems.
 	Erase(ctx context.Context, tx storage.Tx, account string, limit int) (ErasableRows, error)
 }
 
-// ErasableRows contains numbers of rows that belong to deleted instances. The Provisioner counts runtimes. The broker counts
-// events, and records of objects in other systems.
+// ErasableRows counts rows that belong to deleted instances. The Provisioner counts runtimes. The broker counts events, and
+// records of objects in other systems.
 type ErasableRows struct{ Runtimes, OutsideObjects, Events int }
 
 // GetAccount handles GET /accounts/{account_id}. It counts the rows that an erasure would change.
@@ -85,7 +86,7 @@ func (a *API) GetAccount(r *http.Request) (httpserver.Response, error) {
 // EraseAccount handles POST /accounts/{account_id}/erase. Each request erases a limited number of rows in one transaction and
 // adds an entry with their numbers to the audit log. An interrupted request has erased its whole batch or nothing.
 //
-// An operation that is accepted after the check for blockers is not erased, because only ended operations are.
+// An operation that is accepted after the check for blockers is not erased, because only operations that have ended are erased.
 func (a *API) EraseAccount(r *http.Request) (httpserver.Response, error) {
 	account, err := Segment(r, "account_id")
 	if err != nil {
@@ -171,8 +172,8 @@ func (a *API) erase(ctx context.Context, tx storage.Tx, account string) (operato
 	return erased, a.Entries.Erase(ctx, tx, entries, erased.EntryID)
 }
 
-// nothingToErase returns the response for an account without rows: 200 if an earlier request has erased them, so that clients may
-// repeat requests, and otherwise 404, because the ID may be misspelled.
+// nothingToErase returns the response for an account without rows. It is 200 if an earlier request has erased them, so that
+// clients can safely repeat requests, and otherwise 404, because the ID may be misspelled.
 func (a *API) nothingToErase(ctx context.Context, tx storage.Tx, account string) (operatorapi.Erasure, error) {
 	before, err := a.Entries.Erased(ctx, tx, a.Accounts.Key(account))
 	if err == nil && !before {
@@ -210,7 +211,7 @@ func (a *API) blockers(ctx context.Context, tx storage.Tx, account string) (bloc
 	return found, err
 }
 
-// refusal returns the error for an account that cannot be erased yet, or nil.
+// refusal returns the error for an account that cannot be erased yet, or nil if there are no blockers.
 func (b blockers) refusal(noun string) error {
 	texts, leftovers := []string{}, []string{}
 
@@ -227,7 +228,7 @@ func (b blockers) refusal(noun string) error {
 	}
 
 	if len(leftovers) > 0 {
-		return Conflict(fmt.Sprintf("The account has leftovers of deletions: %s. Clean them up first, "+
+		return Conflict(fmt.Sprintf("The account has leftovers from deletions: %s. Clean them up first, "+
 			"or confirm that nothing is left: ebctl instance list --leftovers.", enumerate(leftovers)))
 	}
 

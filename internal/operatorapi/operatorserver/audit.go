@@ -56,7 +56,7 @@ func (a *API) GetAuditEntry(r *http.Request) (httpserver.Response, error) {
 	case err != nil:
 		return httpserver.Response{}, err
 	case id == "" || len(found) == 0:
-		return httpserver.Response{}, NotFound("The entry does not exist, or was removed after APP_AUDIT_RETENTION.")
+		return httpserver.Response{}, NotFound("The entry does not exist, or was removed because its retention period (APP_AUDIT_RETENTION) has ended.")
 	default:
 		return httpserver.OK(auditEntry(found[0])), nil
 	}
@@ -69,7 +69,7 @@ const chainPage = 200
 func (a *API) GetAuditChain(r *http.Request, query Query) (httpserver.Response, error) {
 	page, err := a.Entries.ChainPage(r.Context(), query.Get("position"), chainPage)
 	if errors.Is(err, auditlog.ErrChainCursor) {
-		return httpserver.Response{}, Invalid("position is invalid. Use the next field of the previous page.")
+		return httpserver.Response{}, Invalid("position is invalid. Use the value of the \"next\" field in the previous page.")
 	}
 
 	return httpserver.OK(operatorapi.AuditChainPage{Records: page.Records, Unchained: page.Unchained, Head: page.Head, Next: page.Next}), err

@@ -21,15 +21,16 @@ type Phase struct {
 	Name string
 	// System is the name of the system that the phase reads. It appears in the text that explains why a comparison is incomplete.
 	System string
-	// Run compares the objects after the position and adds the differences to the page. It returns the position at which it has
-	// stopped because the page is full, or an empty position at the end. After an error of the system, the comparison continues
-	// with the next phase.
+	// Run compares the objects after the given position and adds the differences to the page. If the page is full before all
+	// objects are compared, it returns the position at which it stopped, and otherwise an empty position. If the system fails,
+	// Run returns an error, and the comparison continues with the next phase.
 	Run func(ctx context.Context, after string, page *ComparedPage) (next string, err error)
 }
 
 // ComparedPage collects the differences of one page.
 type ComparedPage struct {
-	// Began is when the comparison of the page began. Objects that have changed since then may be in flight.
+	// Began is when the comparison of the page began. A difference in an object that has changed since then may be only
+	// temporary.
 	Began time.Time
 
 	limit    int
@@ -49,7 +50,7 @@ func (p *ComparedPage) Incomplete(format string, args ...any) {
 	}
 }
 
-// Full reports whether the page must end, because it has enough differences or its time has passed.
+// Full reports whether the page must end, because it has enough differences or pageBudget has elapsed.
 func (p *ComparedPage) Full() bool {
 	return len(p.found.Differences) >= p.limit || time.Now().After(p.deadline)
 }
@@ -60,8 +61,8 @@ func (p *ComparedPage) Left() int { return max(p.limit-len(p.found.Differences),
 // plain matches arguments that need no quotes in a shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9._/:@%+=-]+$`)
 
-// Command returns a command line for a shell. It replaces each %s with one of the arguments, quoted if necessary: IDs come from
-// platforms, and operators paste the command.
+// Command returns a command line for a shell. It replaces each %s with one of the arguments, quoted if necessary. Quoting matters
+// because platforms choose the IDs, and operators paste the command into a shell.
 func Command(format string, args ...string) string {
 	quoted := make([]any, 0, len(args))
 
@@ -76,9 +77,9 @@ func Command(format string, args ...string) string {
 	return fmt.Sprintf(format, quoted...)
 }
 
-// Compare runs the phases in order, starting at the position of the request, until the page is full. began is when the comparison
-// began, by the clock that sets the times of rows. Compare returns only errors of the database and of the context. Errors of other
-// systems make the comparison incomplete.
+// Compare runs the phases in order, starting at the position of the request, until the page is full. began is the start of the
+// comparison, read from the clock that also sets the times in the rows. Compare returns an error only if the position is invalid,
+// the database fails, or the context ends. If another system fails, the comparison is incomplete.
 func Compare(ctx context.Context, request Comparison, began time.Time, phases ...Phase) (Compared, error) {
 	page := &ComparedPage{Began: began, limit: request.Limit, deadline: time.Now().Add(pageBudget)}
 	name, after, _ := strings.Cut(request.After, "/")

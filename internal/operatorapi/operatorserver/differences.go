@@ -16,35 +16,35 @@ import (
 )
 
 // compareLimit is the maximum duration of the comparison for one page. It is shorter than requestLimit, so that a slow system
-// results in a cursor, or in an error that names the system.
+// leads to an incomplete page or to an error that names the system, and not to a request timeout.
 const compareLimit = 30 * time.Second
 
 const textRestore = `The body is invalid. Send {"cursor": ""} or {"cursor": "…"} as JSON.`
 
 // Differences compares the service with the systems behind it. Implementations are safe for concurrent use.
 type Differences interface {
-	// Compare returns one page of differences. It returns at least one difference, or the position at which the comparison
-	// continues, or an empty position at its end.
+	// Compare returns one page of differences. A page can be empty although more follow: only an empty Compared.Next means that
+	// the comparison has ended.
 	Compare(ctx context.Context, request Comparison) (Compared, error)
-	// Restore adds the missing row for a difference whose Restorable is true, and an audit log entry, in one transaction. If the row
-	// already exists, it changes nothing and returns nil. An error of package failure gives the reason why the row cannot be added.
+	// Restore adds the missing row for a difference whose Restorable is true, and an audit log entry, in one transaction. If the
+	// row already exists, it changes nothing and returns nil. An error of type *failure.Error says why the row cannot be added.
 	Restore(ctx context.Context, difference operatorapi.Difference) error
 }
 
 // Comparison is a request for one page of differences.
 type Comparison struct {
-	// After is the Next of the previous page, or empty for the first page.
+	// After is the value of Compared.Next from the previous page, or empty for the first page.
 	After string
 	// Limit is the number of differences after which the page ends. A page can have a few more.
 	Limit int
-	// Bindings requests a search for ServiceAccounts of unknown bindings in all runtimes.
+	// Bindings requests that all runtimes be searched for ServiceAccounts whose bindings are unknown.
 	Bindings bool
 }
 
 // Compared is one page of differences.
 type Compared struct {
 	Differences []operatorapi.Difference
-	// Incomplete describes the systems that were not compared.
+	// Incomplete says which systems were not compared, or not completely, and why.
 	Incomplete []string
 	// Next is the position of the next page, or empty on the last page.
 	Next string
@@ -75,7 +75,7 @@ func (a *API) ListDifferences(r *http.Request, query Query) (httpserver.Response
 	return httpserver.OK(list), nil
 }
 
-// cursorAt encodes a position for clients, and an empty position as an empty cursor.
+// cursorAt returns a position as a cursor for clients. The cursor is empty if the position is empty.
 func cursorAt(position string) string {
 	if position == "" {
 		return ""
@@ -84,8 +84,9 @@ func cursorAt(position string) string {
 	return storage.Cursor{ID: position}.String()
 }
 
-// RestoreDifferences handles POST /differences/restore. It compares one page again, because the differences that the user has seen
-// may be outdated, and restores the restorable rows. A difference whose restoration fails remains, with the reason.
+// RestoreDifferences handles POST /differences/restore. It compares one page again, because the differences that the user has
+// seen may be outdated, and restores the restorable rows. If a restoration fails, the response lists the difference among the
+// remaining ones, with the reason.
 func (a *API) RestoreDifferences(r *http.Request) (httpserver.Response, error) {
 	var wanted struct {
 		Cursor *string `json:"cursor"`

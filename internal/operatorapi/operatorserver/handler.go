@@ -53,9 +53,10 @@ type Engine interface {
 // Subject describes an instance or a runtime. PlanID is empty in the Provisioner.
 type Subject struct{ Name, PlanID string }
 
-// Subjects are the objects of the service's operations: instances and bindings in the broker, runtimes in the Provisioner.
+// Subjects describes and locks the objects that the service's operations change: instances and bindings in the broker, runtimes
+// in the Provisioner.
 type Subjects interface {
-	// Noun names an object in texts for people, such as "instance".
+	// Noun returns the word for such an object in texts for people, such as "instance".
 	Noun() string
 	// IDs returns the ID of the operation's instance and, for an operation on a binding, the ID of the binding.
 	IDs(record process.Record) (instanceID, bindingID string)
@@ -71,7 +72,7 @@ type Subjects interface {
 
 // Options are the dependencies of the API.
 type Options struct {
-	// DB is the database of the stores, so that one transaction can write to several of them.
+	// DB is the database that all stores share, so that one transaction can write to several stores.
 	DB         *storage.DB
 	Operations *operations.Store
 	// Recorder writes accepted and rejected changes to the audit log. Entries reads the log.
@@ -100,8 +101,9 @@ type Options struct {
 	Systems []*upstream.System
 	// Settings is the configuration of the service.
 	Settings []program.Setting
-	// Percent returns the percentage of an operation that is done, for lists. It must agree with Forecast. An empty planID means that
-	// the operation has no instance, or that the instance does not exist. Nil means that percentages are unknown.
+	// Percent returns how much of an operation is done, in percent, for lists of operations. It must agree with Forecast. An
+	// empty planID means that the operation has no instance, or that the instance does not exist. Nil means that percentages are
+	// unknown.
 	Percent func(record process.Record, planID string) int
 	// Forecast predicts the end of an operation. Nil means no predictions.
 	Forecast func(ctx context.Context, record process.Record) process.Forecast
@@ -157,7 +159,8 @@ func Find(routes []Route, method, path string) Route {
 	panic("no route " + method + " " + path)
 }
 
-// NewHandler returns a handler for the routes. It responds 404 for other paths, and 405 for other methods of a path.
+// NewHandler returns a handler for the routes. It responds with 404 to requests for other paths, and with 405 to other methods on
+// the paths of the routes.
 func (a *API) NewHandler(routes []Route) http.Handler {
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	router.NotFoundHandler = httpserver.Endpoint(httpserver.NotFound)

@@ -33,10 +33,10 @@ const (
 	// Anonymous is the name of operators in logs and timelines if the service requires no authentication.
 	Anonymous = "somebody"
 
-	textNoOperation  = "The operation does not exist, or was removed after APP_AUDIT_RETENTION."
+	textNoOperation  = "The operation does not exist, or was removed because its retention period (APP_AUDIT_RETENTION) has ended."
 	textIntervention = `The body is invalid. Send {"reason": "…"} as JSON. A skip or a retry can also have a "step" field.`
 	textOvertaken    = "Another request for the %[1]s was accepted first. Check the operations of the %[1]s, then repeat this request if it is still needed."
-	textSealed       = "The data of the operation cannot be decrypted: its key is not in APP_DATABASE_SECRET_KEYS. Add the key, then retry."
+	textSealed       = "The data of the operation cannot be decrypted, because APP_DATABASE_SECRET_KEYS does not contain the key. Add the key, then retry."
 )
 
 // intervention is a request to cancel an operation, to retry it, or to skip its current step.
@@ -102,8 +102,8 @@ func (a *API) intervene(ctx context.Context, operationID string, requested opera
 	return a.Operation(record), nil
 }
 
-// Intervene reads the request for an intervention, and passes it to do, which returns the resulting operation. It logs requests
-// that it cannot read. done completes the log message, as in intervene.
+// Intervene decodes a request for an intervention and passes it to the do function, which returns the resulting operation. It
+// logs requests that it cannot decode. done completes the log message, as in intervene.
 func (a *API) Intervene(r *http.Request, done string,
 	do func(ctx context.Context, operationID string, wanted operatorapi.Intervention) (operatorapi.Operation, error),
 ) (httpserver.Response, error) {

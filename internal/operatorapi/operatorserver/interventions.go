@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// The texts that complete log messages about interventions.
+// The last words of the log messages "operation …" and "operation not …" about interventions.
 const (
 	DoneCancel = "canceled"
 	doneRetry  = "retried"
@@ -207,7 +207,8 @@ func (a *API) checkSkip(record process.Record, step string) error {
 	}
 }
 
-// skippable reports whether the current step can be skipped: by a skip, or by a retry if the operation has failed.
+// skippable reports whether the current step can be skipped by a skip request or, if the operation has failed, by a retry
+// request.
 func (a *API) skippable(record process.Record) bool {
 	eligible := record.State == process.InProgress || record.State == process.Failed || record.State == process.Canceled
 

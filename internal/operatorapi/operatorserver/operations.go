@@ -75,7 +75,7 @@ func (a *API) OperationList(ctx context.Context, query Query) (operatorapi.Opera
 	return list, err
 }
 
-// filter converts the query of a list of operations to a filter for the store.
+// filter converts the query of an operation list request to a store filter.
 func (a *API) filter(query Query) (operations.Filter, error) {
 	filter := operations.Filter{
 		InstanceID: query.Get("instance_id"),
@@ -146,7 +146,7 @@ func (a *API) GetOperation(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(shown).RetryAfter(pollInterval), nil
 }
 
-// OperationDetails is CurrentOperation with the name of the instance.
+// OperationDetails returns the same as CurrentOperation, but also sets the name of the instance.
 func (a *API) OperationDetails(ctx context.Context, id string) (operatorapi.Operation, error) {
 	shown, err := a.CurrentOperation(ctx, id)
 	if err != nil {
@@ -159,9 +159,8 @@ func (a *API) OperationDetails(ctx context.Context, id string) (operatorapi.Oper
 	return shown, err
 }
 
-// CurrentOperation returns an operation with its timeline. For an unfinished operation, it adds the number of the
-// attempt, the reason for waiting, and the upstream system that causes the delay. The caller sets the name of the
-// instance.
+// CurrentOperation returns an operation with its timeline. For an unfinished operation, it adds the number of the attempt, the
+// reason for waiting, and the upstream system that causes the delay, if any. It does not set the name of the instance.
 func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Operation, error) {
 	record, err := a.Operations.Get(ctx, a.DB.Reader(), id)
 
@@ -209,7 +208,7 @@ func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Oper
 }
 
 // Operation converts a stored operation, without its timeline, to its form in the API. It does not decrypt the data of the
-// operation, so it succeeds even if the key is lost.
+// operation, so it succeeds even if the encryption key is lost.
 func (a *API) Operation(record process.Record) operatorapi.Operation {
 	instanceID, bindingID := a.Subjects.IDs(record)
 	shown := operatorapi.Operation{

@@ -28,10 +28,11 @@ type Query struct {
 	Page Page
 }
 
-// Bool returns the value of a parameter that is true or false. It is false by default.
+// Bool returns the value of the named Boolean parameter, or false if the parameter is absent. Values other than true and false
+// are an error.
 func (q Query) Bool(name string) (bool, error) { return boolean(q.Values, name) }
 
-// Time returns the value of a parameter that is a time. It is zero if the parameter is absent.
+// Time returns the value of the named time parameter, or the zero time if the parameter is absent.
 func (q Query) Time(name string) (time.Time, error) { return moment(q.Values, name) }
 
 // Page selects a part of a list: by number, or by a cursor, which identifies the last entry of the previous page.
@@ -47,9 +48,8 @@ type Page struct {
 	BeforeID, BeforeKey string
 }
 
-// withQuery reads the query and passes it to the endpoint. The generated routes list the parameters of
-// openapi.yaml. Other parameters are rejected: if a filter were misspelled and ignored, the list would contain all
-// entries.
+// withQuery parses the query and passes it to the endpoint. allowed lists the parameters that openapi.yaml defines for the route.
+// Other parameters are rejected: if a misspelled filter were ignored, the list would contain all entries.
 func withQuery(endpoint func(*http.Request, Query) (httpserver.Response, error), allowed ...string) httpserver.Endpoint {
 	return func(r *http.Request) (httpserver.Response, error) {
 		query, err := ReadQuery(r.URL.RawQuery, allowed...)
@@ -75,7 +75,7 @@ func ReadQuery(raw string, allowed ...string) (Query, error) {
 		}
 
 		if len(given) > 1 || !storage.IsText(given[0]) {
-			return Query{}, Invalid(fmt.Sprintf("The %s parameter must have one value, in UTF-8.", name))
+			return Query{}, Invalid(fmt.Sprintf("The %s parameter must occur only once, and its value must be valid UTF-8 without NUL characters.", name))
 		}
 	}
 
@@ -138,7 +138,8 @@ func sameSort(of, wanted string) error {
 	return nil
 }
 
-// number returns a numeric parameter: the fallback if it is absent, 0 if it is not a number.
+// number returns the value of a numeric parameter. It returns fallback if the parameter is absent, and 0 if the value is not a
+// number.
 func number(values url.Values, name string, fallback int) int {
 	if !values.Has(name) {
 		return fallback
@@ -152,7 +153,7 @@ func number(values url.Values, name string, fallback int) int {
 	return given
 }
 
-// boolean returns the value of a parameter that must be true or false. It returns false if the parameter is absent.
+// boolean returns the value of a parameter, which must be true or false, or false if the parameter is absent.
 func boolean(values url.Values, name string) (bool, error) {
 	given, err := strconv.ParseBool(values.Get(name))
 	if err != nil && values.Has(name) {
@@ -162,8 +163,8 @@ func boolean(values url.Values, name string) (bool, error) {
 	return given, nil
 }
 
-// period returns the since parameter, which is inclusive, and the until parameter, which is exclusive. They are zero if they are
-// absent.
+// period returns the values of the since parameter (inclusive) and the until parameter (exclusive). The value of an absent
+// parameter is the zero time.
 func period(values url.Values) (since, until time.Time, err error) {
 	if since, err = moment(values, "since"); err == nil {
 		until, err = moment(values, "until")
@@ -172,7 +173,7 @@ func period(values url.Values) (since, until time.Time, err error) {
 	return since, until, err
 }
 
-// moment returns the value of a parameter that must be a time. It is zero if the parameter is absent.
+// moment returns the value of a parameter, which must be a time, or the zero time if the parameter is absent.
 func moment(values url.Values, name string) (time.Time, error) {
 	if !values.Has(name) {
 		return time.Time{}, nil

@@ -36,7 +36,7 @@ func Time(moment time.Time) string {
 }
 
 // Progress returns a percentage and the remaining time as a range, such as "40 %, 3m00s to 9m00s left". It omits the percentage
-// if it is 0, and the range if latest is not positive, because these values mean unknown.
+// if it is 0, and the range if latest is not positive: both values mean "unknown".
 func Progress(percent int, likely, latest time.Duration) string {
 	var parts []string
 
@@ -51,7 +51,7 @@ func Progress(percent int, likely, latest time.Duration) string {
 	return strings.Join(parts, ", ")
 }
 
-// Left returns the remaining time as a range, or an empty string if the latest time is not positive and therefore unknown.
+// Left returns the remaining time as a range, or an empty string if latest is not positive, which means "unknown".
 func Left(likely, latest time.Duration) string {
 	switch {
 	case latest <= 0:

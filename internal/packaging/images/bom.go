@@ -50,8 +50,8 @@ func (o order) bom(described image, architecture string, made v1.Image) (v1.Imag
 	return referring, nil
 }
 
-// document returns an SPDX document that lists the Go modules of the programs in an image. The Go linker has recorded the modules
-// in the programs.
+// document returns an SPDX document that lists the Go modules of the programs in an image. It reads the modules from the build
+// information that the Go linker stores in each program.
 func (o order) document(described image, architecture string, digest v1.Hash) ([]byte, error) {
 	modules := map[string]string{}
 
@@ -108,7 +108,6 @@ func (o order) document(described image, architecture string, digest v1.Hash) ([
 	return content.Bytes(), nil
 }
 
-// relation returns a relationship between two elements of a document.
 func relation(from common.ElementID, kind string, to common.ElementID) *spdx.Relationship {
 	return &spdx.Relationship{
 		RefA: common.MakeDocElementID("", string(from)), RefB: common.MakeDocElementID("", string(to)), Relationship: kind,

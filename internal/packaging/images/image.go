@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// user is the user ID and the group ID with which programs run. It has no name and no rights.
+	// user is the user ID and the group ID of the running programs. The image gives this ID neither a name nor privileges.
 	user = 65532
-	// programsFolder is the folder of the programs in images.
+	// programsFolder is the folder in the image that contains the programs.
 	programsFolder = "usr/local/bin"
 	source         = "https://github.com/environment-broker/environment-broker"
 	executable     = 0o755
 )
 
-// image describes an image. Its containers start the first program by default.
+// image describes a container image. By default, its containers start the first of the programs.
 type image struct {
 	name     string
 	programs []string
@@ -99,7 +99,7 @@ func (o order) write(described image, folder string) error {
 	return nil
 }
 
-// folderOf returns the folder with the programs for an architecture.
+// folderOf returns the input folder that contains the programs for the given architecture.
 func (o order) folderOf(architecture string) string {
 	return filepath.Join(o.programs, "linux_"+architecture)
 }
@@ -149,7 +149,8 @@ func (o order) image(described image, architecture string) (v1.Image, error) {
 	return made, nil
 }
 
-// files returns a tar archive with the folders and programs of an image. It fails if a program is missing or is for another platform.
+// files returns a tar archive with the folders and programs of an image. It fails if a program is missing or was built for
+// another platform.
 func (o order) files(described image, architecture string) ([]byte, error) {
 	var content bytes.Buffer
 

@@ -19,22 +19,23 @@ func main() {
 	}
 }
 
-// order describes what run writes.
+// order contains the command-line flags and the time of the files.
 type order struct {
-	// programs is the folder with the folders linux_amd64 and linux_arm64, which contain the programs. The layouts are written to
-	// the folder out.
+	// programs is the folder with the compiled programs, in the subfolders linux_amd64 and linux_arm64. out is the folder to
+	// which the OCI image layouts are written.
 	programs, out string
 	version       string
 	// created is the time of all files, so that the same programs result in the same digests.
 	created time.Time
 }
 
-// run writes a layout for each image. epoch is the time of the files in seconds since 1970, or empty.
+// run writes an OCI layout for each image. epoch is the time of the files in seconds since 1970; if it is empty, the time is
+// 1970-01-01.
 func run(arguments []string, epoch string) error {
 	var wanted order
 
 	flags := flag.NewFlagSet("images", flag.ContinueOnError)
-	flags.StringVar(&wanted.programs, "programs", "", "`folder` with the folders linux_amd64 and linux_arm64, which contain the programs")
+	flags.StringVar(&wanted.programs, "programs", "", "`folder` with the compiled programs, in the subfolders linux_amd64 and linux_arm64")
 	flags.StringVar(&wanted.out, "out", "", "`folder` to which the layouts are written")
 	flags.StringVar(&wanted.version, "version", "", "version and tag of the images, such as 1.2.3")
 

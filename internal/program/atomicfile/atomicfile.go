@@ -47,6 +47,6 @@ func write(path string, content []byte) error {
 	return nil
 }
 
-// Leftover reports whether name is the name of a temporary file of Write. Such files can be removed while no process calls
-// Write.
+// Leftover reports whether name is the name of a temporary file that Write created. Such files can be removed while no process
+// calls Write.
 func Leftover(name string) bool { return strings.HasPrefix(name, leftover) }

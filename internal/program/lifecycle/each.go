@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Each calls work for each item, at most limit calls at the same time, and waits until all have ended. After an error, it starts no
-// further calls. It returns the first error.
+// Each calls work for each item, with at most limit concurrent calls, and waits until all calls have ended. After an error, it
+// does not start further calls. It returns the first error.
 func Each[T any](limit int, items []T, work func(item T) error) error {
 	var (
 		group  errgroup.Group

@@ -20,7 +20,7 @@ type Part struct {
 	// Run runs the part and returns after the context has ended. An earlier return, with or without an error, stops the program.
 	Run func(ctx context.Context) error
 	// StopsEarly ends the context of the part as soon as the program stops, instead of after the later parts have ended. Set it
-	// for a part that needs a long time to finish, such as the engine. The parts before it still run until it has ended.
+	// for a part that needs a long time to finish, such as the engine. Earlier parts still run until this part has ended.
 	StopsEarly bool
 }
 

@@ -34,7 +34,7 @@ func Log(log logrus.FieldLogger, err error) error {
 		return nil
 	}
 
-	log.WithError(err).Error("the service ends because of an error")
+	log.WithError(err).Error("the service stops because of an error")
 
 	return loggedError{err}
 }

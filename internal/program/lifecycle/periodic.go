@@ -54,9 +54,9 @@ func Pause(ctx context.Context, clock clock.Clock, pause time.Duration) error {
 }
 
 const (
-	// shortestRest is the shortest pause of Rest.
+	// shortestRest is the minimum time that Rest pauses.
 	shortestRest = 20 * time.Millisecond
-	// restShare is the length of a pause of Rest as a multiple of the work before it.
+	// restShare is the factor by which Rest multiplies the time that the last page took.
 	restShare = 9
 )
 

@@ -21,7 +21,7 @@ type ServerTLS struct {
 	ClientCAFile string
 }
 
-// identity is a certificate with its key. The identity of a server also contains the TLS configuration that uses the certificate.
+// identity is a certificate with its key. server is the TLS configuration with this certificate; it is nil for a client.
 type identity struct {
 	certificate *tls.Certificate
 	server      *tls.Config
@@ -78,7 +78,7 @@ func serverIdentity(contents [][]byte) (identity, error) {
 	return parsed, err
 }
 
-// clientIdentity parses a certificate and its key.
+// clientIdentity parses the contents of two files: a certificate and its key.
 func clientIdentity(contents [][]byte) (identity, error) {
 	certificate, err := tls.X509KeyPair(contents[0], contents[1])
 	if err != nil {
@@ -92,7 +92,7 @@ func clientIdentity(contents [][]byte) (identity, error) {
 func authorities(contents [][]byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(contents[0]) {
-		return nil, errors.New("the file of CA certificates contains no certificate in PEM form")
+		return nil, errors.New("the file with the CA certificates contains no PEM certificate")
 	}
 
 	return pool, nil
@@ -106,7 +106,8 @@ func watchIdentity(watcher *Watcher, value *Value[identity], use string) {
 	})
 }
 
-// ClientTLS configures TLS for an HTTP client. The zero value trusts the CAs of the system and presents no certificate.
+// ClientTLS configures TLS for an HTTP client. With the zero value, the client trusts the CAs of the system and does not present
+// a certificate.
 type ClientTLS struct {
 	// CAFile contains the CA certificates that verify the server's certificate. If CAFile is set, the CAs of the system are not
 	// trusted.

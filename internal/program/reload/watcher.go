@@ -77,7 +77,7 @@ func (w *Watcher) checkAll(context.Context) error {
 	return nil
 }
 
-// check checks one value and sets its metric.
+// check checks one value, reports errors in the log, and sets the metric of the value.
 func (w *Watcher) check(each *watched) {
 	changed, err := each.check()
 	log, rejected := w.log.WithField("file", each.name), w.rejected.WithLabelValues(each.name)

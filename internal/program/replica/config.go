@@ -31,12 +31,12 @@ type Config struct {
 	Engine   Engine         `envPrefix:""`
 	Tracing  tracing.Config `envPrefix:""`
 
-	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"users of HTTP Basic authentication as user:password[:role+role],…; roles are osb, viewer, operator and admin; required if other machines can reach the service, unless another kind of authentication is set"`
+	AuthBasicUsers secret.String `env:"AUTH_BASIC_USERS" help:"users of HTTP Basic authentication as user:password[:role+role],…; roles are osb, viewer, operator and admin; required if other machines can reach the service, unless another kind of authentication is configured"`
 	Access         auth.Config   `envPrefix:""`
 
 	AuditDelivery  delivery.Config `envPrefix:"AUDIT_DELIVERY_"`
-	AuditArchive   string          `env:"AUDIT_ARCHIVE_DIR"     help:"folder to which segments of the audit log are written before retention removes entries; with several replicas, a folder that all of them share; empty removes entries without an archive"`
-	AuditRetention time.Duration   `env:"AUDIT_RETENTION"       help:"how long new entries of the audit log and new operations are kept; 0 keeps them forever. Operations that a service needs stay longer"`
+	AuditArchive   string          `env:"AUDIT_ARCHIVE_DIR"     help:"folder in which entries of the audit log are archived before they are removed; all replicas must share this folder; without a folder, entries are removed without being archived"`
+	AuditRetention time.Duration   `env:"AUDIT_RETENTION"       help:"how long new entries of the audit log and new operations are kept; 0 keeps them forever. Operations that a service still needs are kept longer"`
 }
 
 const (
@@ -90,8 +90,8 @@ func (c Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// Warnings returns a text for each valid setting that is unsafe if other machines can reach the service or its database. Each text
-// names the variables. None quotes a value.
+// Warnings returns a text for each valid setting that is unsafe if other machines can reach the service or its database. The
+// texts name the variables but do not quote their values.
 func (c Config) Warnings() []string {
 	database, remoteDatabase := c.Database, c.Database.remote()
 	reachable := auth.BeyondLoopback(c.Address)
@@ -115,7 +115,7 @@ func (c Config) Warnings() []string {
 	return warnings
 }
 
-// invalid returns the error for the value of a variable.
+// invalid returns an error that names the variable with its prefix.
 func invalid(variable, reason string) error {
 	return fmt.Errorf("%s%s: %s", program.Prefix, variable, reason)
 }
@@ -131,7 +131,7 @@ type Database struct {
 	Port        string        `env:"PORT"          help:"PostgreSQL port, or a comma-separated list with one port for each host"`
 	Name        string        `env:"NAME"          help:"name of the PostgreSQL database"`
 	SSLMode     string        `env:"SSL_MODE"      help:"TLS mode of PostgreSQL connections: disable, require, verify-ca or verify-full"`
-	SSLRootCert string        `env:"SSL_ROOT_CERT" help:"file with the CA certificates that sign PostgreSQL's certificate; if empty, the system's CA certificates are used"`
+	SSLRootCert string        `env:"SSL_ROOT_CERT" help:"file with the CA certificates that verify the PostgreSQL server's certificate; if empty, the system's CA certificates are used"`
 	Pooler      string        `env:"POOLER"        help:"host:port of a connection pooler in transaction mode, such as PgBouncer; migrations and notifications between replicas still use the PostgreSQL host"`
 	// SecretKeys has no default: a default key would be public. A service without keys does not start.
 	SecretKeys secret.String `env:"SECRET_KEYS" help:"keys that encrypt secrets in the database, as id:base64,…; each has 32 bytes; the first key encrypts, and all keys decrypt"`
@@ -195,7 +195,7 @@ func (d Database) checkPorts() error {
 	return nil
 }
 
-// Keys parses SecretKeys. The error names the variable and quotes no key.
+// Keys parses SecretKeys. The error names the variable but does not quote any key.
 func (d Database) Keys() (*secret.Keyring, error) {
 	keys, err := secret.ParseKeyring(d.SecretKeys)
 	if err != nil {
@@ -209,7 +209,7 @@ func (d Database) Keys() (*secret.Keyring, error) {
 type Engine struct {
 	Workers           int            `env:"WORKERS"            help:"maximum number of operations that a replica runs at the same time; with 0, the replica only serves requests"`
 	WorkersPerKind    map[string]int `env:"WORKERS_PER_KIND"   help:"maximum number of operations of one kind that a replica runs at the same time, as kind:number,…; half of the workers are reserved for kinds that use less than their share"`
-	LeaseDuration     time.Duration  `env:"LEASE_DURATION"     help:"time after which other replicas take over the operations of a dead replica"`
+	LeaseDuration     time.Duration  `env:"LEASE_DURATION"     help:"time after which other replicas take over the operations of a replica that has stopped unexpectedly"`
 	OperationTimeout  time.Duration  `env:"OPERATION_TIMEOUT"  help:"maximum duration of an operation, measured from its first attempt"`
 	PendingTimeout    time.Duration  `env:"PENDING_TIMEOUT"    help:"maximum time for which an operation may be pending"`
 	TimelineRetention time.Duration  `env:"TIMELINE_RETENTION" help:"how long timelines are kept after the end of their operations; 0 keeps them forever"`

@@ -27,22 +27,22 @@ import (
 	"github.com/environment-broker/environment-broker/storage/writecheck"
 )
 
-// stopLimit limits the stop of a replica after the shutdown delay. It is longer than the grace period of the engine. Together with the
-// default delay, it is shorter than the 30 seconds after which Kubernetes kills a container.
+// stopLimit is the maximum time that a replica takes to stop after the shutdown delay. It is longer than the grace period of the
+// engine. Together with the default delay, it is shorter than the 30 seconds after which Kubernetes kills a container.
 const stopLimit = 25 * time.Second
 
 // Replica is one process of a service. Call New, Serve and Run in this order: New opens the database, Serve binds the addresses,
 // and Run runs the parts. If the start fails before Run, call Close instead.
 type Replica struct {
-	// Access authenticates clients. A service can add files to the watcher of Access before it calls Serve.
+	// Access authenticates clients. A service can add files to Access.Files before it calls Serve.
 	Access *auth.Access
 	DB     *storage.DB
-	// Keys seal secrets in the database.
+	// Keys contains the keys that seal secrets in the database.
 	Keys *secret.Keyring
 	Log  logrus.FieldLogger
 	// HTTP holds the request metrics of the API. The service passes HTTP to its handler.
 	HTTP *httpserver.Metrics
-	// Tracing is nil if tracing is off. In that case, do not call its methods Start and Sampled; its other methods do nothing.
+	// Tracing is nil if tracing is off. Do not call its Start and Sampled methods in that case; its other methods do nothing.
 	Tracing *tracing.Tracing
 
 	config Config
@@ -108,9 +108,10 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 	return replica, nil
 }
 
-// AuditParts returns the parts that work on the audit log: its hash chain, the delivery to the configured collector, and the
-// retention of entries and operations with the configured archive. service is the name of the service, and removal contains its
-// rules for the removal of operations. busy becomes auditlog.ChainOptions.Busy and may be nil.
+// AuditParts returns the parts that maintain the audit log: its hash chain, the delivery to the configured collector, and the
+// removal of old entries and operations. Entries are first written to the archive, if one is configured. service is the name of
+// the service, and removal contains the rules for removing its operations. busy becomes auditlog.ChainOptions.Busy and may be
+// nil.
 func (r *Replica) AuditParts(service string, entries *auditlog.Store, removal operations.Removal, busy func() bool) ([]lifecycle.Part, error) {
 	collector, err := delivery.New(r.config.AuditDelivery, service, r.Access.Files)
 	if err != nil {
@@ -135,9 +136,9 @@ func (r *Replica) AuditParts(service string, entries *auditlog.Store, removal op
 // Metrics returns the registry for the metrics of the service.
 func (r *Replica) Metrics() *prometheus.Registry { return r.health.Registry() }
 
-// Serve binds the addresses and sets the order of the parts: tracing, the status server, the seal counter, the parts of Access, the
-// given parts, the API server, readiness. The parts stop in reverse order: the replica first becomes not ready, and each part can use the
-// parts before it until it has ended.
+// Serve binds the addresses and sets the order of the parts: tracing, the status server, the seal counter, the parts of Access,
+// the given parts, the API server, readiness. The parts stop in reverse order, so the replica first becomes not ready, and a
+// part can use all earlier parts until it has ended.
 func (r *Replica) Serve(ctx context.Context, handler http.Handler, parts ...lifecycle.Part) error {
 	var err error
 

@@ -23,7 +23,7 @@ type Connector interface {
 type Options struct {
 	Cluster   dynamic.Interface
 	Connector Connector
-	// Every is the interval between two checks of the cluster. It must be positive.
+	// Every is the interval between checks of the cluster. It must be positive.
 	Every time.Duration
 	Log   logrus.FieldLogger
 }
@@ -38,7 +38,7 @@ type Agent struct {
 	spent, refused string
 }
 
-// New returns an agent. The agent makes no calls before Run.
+// New returns an agent. The agent does nothing until Run is called.
 func New(options Options) *Agent { return &Agent{Options: options} }
 
 // Run checks the cluster periodically until the context ends, which is not an error. A failed check is logged; the next check

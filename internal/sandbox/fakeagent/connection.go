@@ -70,8 +70,8 @@ func synchronization(problem error) map[string]any {
 	return status(synchronized, synchronizationFailed, "synchronizationStatus", problem)
 }
 
-// status returns the status of a CompassConnection. The state is succeeded if problem is nil, and failed otherwise. The field
-// named part contains the error text.
+// status returns the status of a CompassConnection. Its state is the value of succeeded if problem is nil, and the value of
+// failed otherwise. The field that part names contains the error text.
 func status(succeeded, failed, part string, problem error) map[string]any {
 	state, text := succeeded, ""
 	if problem != nil {
@@ -81,8 +81,8 @@ func status(succeeded, failed, part string, problem error) map[string]any {
 	return map[string]any{"connectionState": state, part: map[string]any{"error": text}}
 }
 
-// report writes the status to the connection and creates a missing connection. If the cluster has no CompassConnection kind,
-// report creates the CustomResourceDefinition instead, and the next check reports the status.
+// report writes the status to the connection, which it creates if connection is nil. If the cluster has no CompassConnection
+// kind, report creates the CustomResourceDefinition instead, and the next check reports the status.
 func (a *Agent) report(ctx context.Context, connection *unstructured.Unstructured, status map[string]any) error {
 	if connection != nil {
 		connection.Object["status"] = status

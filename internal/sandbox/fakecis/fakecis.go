@@ -18,7 +18,7 @@ const (
 	Secret = "cis-secret"
 )
 
-// event is an event in the JSON format of CIS.
+// event is an event in the JSON format of the CIS API.
 type event struct {
 	CreationTime int64  `json:"creationTime"`
 	EntityID     string `json:"entityId"`

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// resources returns the kinds of the served resources. The key is the path of the collection, without a namespace.
+// resources returns the served kinds, keyed by the collection path without a namespace.
 func resources() map[string]string {
 	return map[string]string{
 		"/api/v1/configmaps": "ConfigMap", "/api/v1/secrets": "Secret", "/apis/operator.kyma-project.io/v1beta2/kymas": "Kyma",
@@ -69,8 +69,8 @@ users: [{name: broker, user: {}}], contexts: [{name: control-plane, context: {cl
 `, address)
 }
 
-// Hold keeps all Kyma resources in a state, with a message. If the state is empty, the simulation of Lifecycle Manager resumes. If stuck
-// is set, deleted resources do not disappear until their Secret is gone.
+// Hold keeps all Kyma resources in a state, with a message. If the state is empty, the simulation of Lifecycle Manager resumes.
+// If stuck is set, deleted Kyma resources do not disappear until their Secret is gone.
 func (c *ControlPlane) Hold(state, message string, stuck bool) {
 	c.Locked(func() { c.held, c.message, c.stuck = state, message, stuck })
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// list serves the objects of a namespace that match the label selector, in pages of at most limit objects.
+// list serves the objects of a namespace that match the label selector, in pages whose maximum size is the limit parameter of the
+// request.
 func (c *ControlPlane) list(kind string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
@@ -158,7 +159,7 @@ func (c *ControlPlane) apply(kind, name string, body map[string]any) *unstructur
 	return applied
 }
 
-// merge applies a JSON merge patch.
+// merge applies a JSON merge patch to into.
 func merge(into, patch map[string]any) {
 	for name, value := range patch {
 		inner, isObject := value.(map[string]any)

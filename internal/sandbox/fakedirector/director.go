@@ -40,7 +40,7 @@ type Options struct {
 	// ConnectorURL is the address in one-time tokens. The default is DefaultConnectorURL. No server listens there: agents call
 	// Connect directly.
 	ConnectorURL string
-	// File is the path of a file that stores the registered runtimes across restarts. If it is empty, runtimes are lost.
+	// File is the path of a file that stores the registered runtimes across restarts. If it is empty, a restart loses the runtimes.
 	File string
 	// Now returns the current time. The default is the system clock.
 	Now func() time.Time

@@ -49,9 +49,9 @@ func (d *Director) Inject(faults ...Fault) {
 	}
 }
 
-// begin records a call. It returns the fault for the call, or the zero value if there is none, and the writer for the response.
-// done records the status of the response. begin consumes the fault, so a fault that is injected once affects only one of two
-// concurrent calls.
+// begin records a call. It returns the fault for the call, or the zero value if there is none. The caller must write the response
+// to recorded and then call done, which records the response status. begin consumes the fault, so a fault that is injected once
+// affects only one of two concurrent calls.
 func (d *Director) begin(operation string, w http.ResponseWriter, request *http.Request) (fault Fault, recorded http.ResponseWriter, done func()) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
@@ -88,8 +88,8 @@ func (d *Director) take(operation string) Fault {
 	return Fault{}
 }
 
-// answer writes the response of a fault that replaces the operation. It reports whether it handled the call. To break the
-// connection it panics with http.ErrAbortHandler, as net/http specifies.
+// answer waits for the fault's delay. If the fault sets Unsent, Status or Body, it then writes the response and returns true;
+// otherwise, it returns false. To break the connection, it panics with http.ErrAbortHandler, as net/http specifies.
 func (f Fault) answer(w http.ResponseWriter, request *http.Request) bool {
 	if f.Delay > 0 {
 		timer := time.NewTimer(f.Delay)

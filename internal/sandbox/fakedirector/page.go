@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// keptCalls is the maximum number of calls that the page shows.
+// keptCalls is the maximum number of calls that the page at /simulators shows.
 const keptCalls = 50
 
 // System presents a Director on the page that lists the simulated systems. It implements simulator.System.
@@ -38,7 +38,7 @@ func (s System) Calls() []simulator.Call {
 	return slices.Clone(s.calls[max(0, len(s.calls)-keptCalls):])
 }
 
-// Faults implements simulator.System. It shows the error code of a fault as the body.
+// Faults implements simulator.System. It shows a fault's Director error code in the Body field.
 func (s System) Faults() []simulator.Fault {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -60,7 +60,7 @@ func (s System) Faults() []simulator.Fault {
 	return faults
 }
 
-// Inject implements simulator.System. Faults that are injected on the page have no Director error code.
+// Inject implements simulator.System. A simulator.Fault cannot contain a Director error code, so the injected faults have none.
 func (s System) Inject(faults ...simulator.Fault) {
 	for _, fault := range faults {
 		s.Director.Inject(Fault{

@@ -116,8 +116,8 @@ func (d *Director) list(tenant string, filters any) (any, error) {
 	}, nil
 }
 
-// matches reports whether a runtime matches all filters. A filter without a query matches any runtime that has the label. The
-// query of a filter is JSON; the label must have an equal value.
+// matches reports whether a runtime matches all filters. A filter without a query matches any runtime that has the filter's
+// label. A query is a JSON value, to which the label's value must be equal.
 func matches(runtime *Runtime, filters any) (bool, error) {
 	list, isList := filters.([]any)
 	if !isList && filters != nil {
@@ -146,8 +146,8 @@ func matches(runtime *Runtime, filters any) (bool, error) {
 	return true, nil
 }
 
-// set validates the input and then stores it in the runtime. It replaces name, description and labels; labels that are missing in
-// the input are removed, as in Director. The condition stays unchanged unless the input has one.
+// set validates the input and then stores it in the runtime. It replaces name, description and labels; labels that are missing
+// from the input are removed, as in Director. The condition stays unchanged unless the input has one.
 func (d *Director) set(runtime *Runtime, input map[string]any) error {
 	name, _ := input["name"].(string)
 	description, _ := input["description"].(string)
@@ -224,7 +224,7 @@ func (d *Director) restore() error {
 	return failure.While(err, "reading the registered runtimes from %s", d.options.File)
 }
 
-// oneTimeLifetime is the validity of a one-time token.
+// oneTimeLifetime is how long a one-time token is valid.
 const oneTimeLifetime = time.Hour
 
 // OneTimeToken is a token with which an agent can connect once.
@@ -234,7 +234,7 @@ type OneTimeToken struct {
 	Spent     bool      `json:"spent"`
 }
 
-// oneTimeToken issues a token for the runtime. Earlier tokens stay valid: a step that is repeated after a crash can request
+// oneTimeToken issues a token for the runtime. Earlier tokens stay valid: a step that runs again after a crash can request
 // another token without invalidating a token that an agent has already read.
 func (d *Director) oneTimeToken(runtime *Runtime) (any, error) {
 	given := OneTimeToken{Token: rand.Text() + rand.Text(), ExpiresAt: d.options.Now().Add(oneTimeLifetime)}

@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// Namespace is the only namespace of the platform, and Secret is its client secret.
+// Namespace is the only namespace of the simulated platform, and Secret is the client secret for this namespace.
 const (
 	Namespace = "kyma-dev"
 	Secret    = "edp-secret"

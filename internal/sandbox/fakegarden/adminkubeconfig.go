@@ -81,9 +81,9 @@ func issueAdminKubeconfig(
 	return err
 }
 
-// notForAPIServer reports whether an advertised address is not an address of the runtime's API server. Gardener also advertises
-// other addresses, such as the issuer of ServiceAccount tokens, which must not be in a kubeconfig. The listed names are all that
-// Gardener uses for API server addresses; the simulated gardenlet advertises only an external address.
+// notForAPIServer reports whether an advertised address belongs to something other than the runtime's API server, such as the
+// issuer of ServiceAccount tokens. Such an address must not be in a kubeconfig. Gardener uses only the names below for API server
+// addresses; the simulated gardenlet advertises only an external address.
 func notForAPIServer(address gardencorev1beta1.ShootAdvertisedAddress) bool {
 	return !slices.Contains([]string{
 		v1beta1constants.AdvertisedAddressExternal, v1beta1constants.AdvertisedAddressInternal,

@@ -92,8 +92,8 @@ func forbidden(shoot *gardencorev1beta1.Shoot, err error) error {
 	return apierrors.NewForbidden(gardencorev1beta1.Resource("shoots"), shoot.Name, err)
 }
 
-// forbid returns all problems as one error, like an admission plugin, or nil if there are none. The aggregate removes duplicates
-// and puts brackets around several problems.
+// forbid combines all problems in one 403 error, as an admission plugin does, or returns nil if there are none. The message omits
+// duplicates and encloses multiple problems in brackets.
 func forbid(shoot *gardencorev1beta1.Shoot, found problems) error {
 	if len(found) == 0 {
 		return nil

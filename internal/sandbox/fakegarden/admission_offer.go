@@ -44,8 +44,8 @@ func validateOffer(found *problems, profile *gardencorev1beta1.CloudProfileSpec,
 }
 
 // validateMachine checks the changed values of a worker pool: machine type, machine image and volume type. As in Gardener, the
-// messages list the offered values in sorted order. before is the stored pool with the same name, or an empty pool. The image is
-// checked by name and version; the message contains only the version.
+// messages list the offered values in sorted order. before is the stored pool with the same name, or an empty pool if worker is
+// new. The image is checked by name and version; the message contains only the version.
 func validateMachine(
 	found *problems, profile *gardencorev1beta1.CloudProfileSpec, before, worker *gardencorev1beta1.Worker, path *field.Path,
 ) {

@@ -49,9 +49,9 @@ type Memory struct {
 	client  client.WithWatch
 }
 
-// Open loads a garden from its folder, or creates a new one. The client works immediately; the runtimes and the gardenlet work
-// while Run runs. Shoots that were created earlier are reconciled when Run starts. Open fails if it cannot decode a stored
-// object.
+// Open loads a garden from its folder, or creates a new one. The client works immediately, but the runtimes and the gardenlet
+// work only while Run is running. Shoots that were created earlier are reconciled when Run starts. Open fails if it cannot decode
+// a stored object.
 func Open(ctx context.Context, options Options) (*Memory, error) {
 	if options.Dir == "" || options.Log == nil {
 		return nil, errors.New("opening the garden: Dir or Log is missing")
@@ -102,8 +102,8 @@ func openServer(dir string) (*kubeapi.Server, error) {
 	return server, err
 }
 
-// Client returns a client of the garden. It is safe for concurrent use and works before, during and after Run. Its errors are
-// those of Gardener's API server.
+// Client returns a client for the garden. It is safe for concurrent use and works before, during and after Run. It returns the
+// same errors as a client of Gardener's API server.
 func (m *Memory) Client() client.WithWatch { return m.client }
 
 // Handler returns the API server of the garden, for services in other processes. It accepts every request without authentication,
@@ -113,8 +113,8 @@ func (m *Memory) Handler() http.Handler { return m.server }
 // Config returns a configuration with which services in this process can create their own clients.
 func (m *Memory) Config() *rest.Config { return m.server.Config() }
 
-// Counted returns another client of the garden, with counts of its calls. Calls of the gardenlet and of other clients are not
-// included, so a test can count the calls of the Provisioner alone.
+// Counted returns another client for the garden, and the counts of this client's calls. Calls by the gardenlet and other clients
+// are not counted, so a test can count the Provisioner's calls alone.
 func (m *Memory) Counted() (client.WithWatch, *kubeapi.Calls, error) { return m.server.Client() }
 
 // Namespace returns the namespace of the project, which contains its Shoots.

@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 )
 
-// Domain is the parent domain of all runtimes: <shoot>.<project>.<Domain>. It never resolves, because the top-level domain test
-// is reserved.
+// Domain is the parent domain of all runtimes: <shoot>.<project>.<Domain>. It never resolves, because .test is a reserved
+// top-level domain.
 const Domain = "runtimes.test"
 
 //go:embed seed.yaml

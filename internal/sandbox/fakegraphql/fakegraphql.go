@@ -1,6 +1,6 @@
-// Package fakegraphql helps simulated servers to implement GraphQL. It validates requests against a schema and selects the
-// requested fields from values that are maps. The servers resolve the fields themselves, without generated code. To simulate
-// another part of GraphQL, such as introspection, extend Schema.
+// Package fakegraphql helps simulated servers implement GraphQL. It validates requests against a schema and selects the requested
+// fields from values that are maps. The servers resolve the fields themselves, without generated code. To simulate another part
+// of GraphQL, such as introspection, extend Schema.
 package fakegraphql
 
 import (
@@ -34,7 +34,7 @@ type executable struct {
 	parsed *ast.Schema
 }
 
-// Schema implements graphql.ExecutableSchema. Validate calls no other method.
+// Schema implements graphql.ExecutableSchema. Validate does not call the other methods.
 func (e executable) Schema() *ast.Schema { return e.parsed }
 
 // Validate returns the operation of a request, and its variables with their default values.
@@ -43,8 +43,8 @@ func (s *Schema) Validate(ctx context.Context, request graphql.RawParams) (*grap
 }
 
 // Select returns the selected fields of a value, renamed to their aliases. A value is a map, a list of maps or a scalar; a nil
-// map becomes null. A map without a selection is a scalar in the schema. If an object has a __typename, the fragments for other
-// types are left out.
+// map becomes null. If the selection is empty, a map is a scalar in the schema and is returned whole. If a map has a __typename,
+// fragments for other types are skipped.
 func Select(operation *graphql.OperationContext, value any, selection ast.SelectionSet) any {
 	switch value := value.(type) {
 	case []any:

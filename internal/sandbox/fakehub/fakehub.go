@@ -1,5 +1,5 @@
-// Package fakehub simulates the API server of the bundle provisioner: the cluster with the Bundles and BundleDeployments. Its objects are
-// files, so they survive a restart.
+// Package fakehub simulates the API server of the bundle provisioner: the cluster with the Bundles and BundleDeployments. Its
+// objects are stored in files, so they survive a restart.
 //
 // The hub is a simulated runtime (package runtimes) with additional kinds. Any Kubernetes client works with it. It does not evaluate the
 // rules of the CustomResourceDefinitions; admit checks the most important ones.
@@ -37,7 +37,7 @@ const (
 	validity = 365 * 24 * time.Hour
 )
 
-// Hub is the simulated API server.
+// Hub is the simulated API server of the bundle provisioner.
 type Hub struct {
 	server *runtimes.Server
 	config *rest.Config
@@ -126,7 +126,8 @@ func addToScheme(scheme *runtime.Scheme) error {
 	return builder.AddToScheme(scheme)
 }
 
-// allowsPath implements the roles in resources/rbac/bundles.yaml, for clients of the content server.
+// allowsPath reports whether a role allows a verb for a content server path. It implements the roles in
+// resources/rbac/bundles.yaml.
 func allowsPath(role, verb, path string) bool {
 	switch role {
 	case "bundle-reader":

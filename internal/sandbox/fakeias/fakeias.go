@@ -22,7 +22,8 @@ type IAS struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// providers contains the service providers. added counts all that were ever added, for their IDs. The lock in Base guards both.
+	// providers contains the service providers. added is the number of service providers that were ever added, from which their IDs
+	// are derived. The lock in Base guards both.
 	providers []ias.ServiceProvider
 	added     int
 }
@@ -74,7 +75,7 @@ func (i *IAS) remove(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// authorized returns a handler that calls execute if the request has the right credentials.
+// authorized returns a handler that calls execute if the request has the right credentials, and returns 401 otherwise.
 func authorized(execute http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); user != User || password != Secret {

@@ -174,7 +174,7 @@ func (s *Service) create(w http.ResponseWriter, sent notification.Event) {
 	w.WriteHeader(http.StatusCreated)
 }
 
-// existing returns a handler that passes the event to execute, if it exists.
+// existing returns a handler that passes the stored event with the same ID to execute, or returns 404 if there is none.
 func (s *Service) existing(execute func(w http.ResponseWriter, sent notification.Event, found *event)) func(http.ResponseWriter, notification.Event) {
 	return func(w http.ResponseWriter, sent notification.Event) {
 		found := s.events[sent.ID]
@@ -188,8 +188,8 @@ func (s *Service) existing(execute func(w http.ResponseWriter, sent notification
 	}
 }
 
-// update sets the state of the given tenants, and their start and end unless they are empty. If it finds an unknown tenant, the tenants
-// before it are already updated.
+// update sets the state of the given tenants. It also sets their start and end times, except times that are empty in the request.
+// It stops at the first unknown tenant; the tenants listed before this one stay updated.
 func update(w http.ResponseWriter, sent notification.Event, found *event) {
 	if len(sent.Tenants) == 0 {
 		reply(w, http.StatusBadRequest, "an update needs tenants")

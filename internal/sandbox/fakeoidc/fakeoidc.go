@@ -25,7 +25,7 @@ type Issuer struct {
 
 	// ClientID and ClientSecret identify the client. Without a secret, the client is public.
 	ClientID, ClientSecret string
-	// Redirect is the only address to which browsers are sent back.
+	// Redirect is the only redirect URI that the issuer accepts.
 	Redirect string
 	// Claims are the claims of the user, such as sub. A claim here replaces the issuer's claim with the same name.
 	Claims map[string]any
@@ -80,13 +80,14 @@ func (i *Issuer) describe(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// authorize sends the browser back with a code. It rejects requests that lack PKCE, state or nonce.
+// authorize redirects the browser to the client with an authorization code, or with an error if Deny is set. It rejects requests
+// that lack PKCE, state or nonce.
 func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 
 	if query.Get("client_id") != i.ClientID || query.Get("redirect_uri") != i.Redirect || query.Get("response_type") != "code" ||
 		query.Get("code_challenge_method") != "S256" || query.Get("code_challenge") == "" || query.Get("state") == "" || query.Get("nonce") == "" {
-		http.Error(w, "the request of the client is not acceptable", http.StatusBadRequest)
+		http.Error(w, "the client's authorization request is invalid", http.StatusBadRequest)
 
 		return
 	}

@@ -28,8 +28,8 @@ type registration struct {
 }
 
 // Reconciler is a simulated Reconciler. Each status request advances a cluster by one step: from reconcile_pending to reconciling
-// and ready, or during its removal from delete_pending to deleting and unknown. It calls no cluster. It is safe for concurrent
-// use.
+// and ready, or during its removal from delete_pending to deleting and unknown. It does not connect to any cluster. It is safe
+// for concurrent use.
 type Reconciler struct {
 	*simulator.Base
 
@@ -52,7 +52,8 @@ func New() *Reconciler {
 	return r
 }
 
-// Quick makes the first status request for a cluster complete its installation or removal, for tests with real clocks.
+// Quick makes the first status request for a cluster complete the cluster's installation or removal, for tests that use the real
+// clock.
 func (r *Reconciler) Quick() *Reconciler {
 	r.quick = true
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Folder is the folder with the pages, relative to the root of the repository.
+// Folder is the folder with the integration pages, relative to the repository root.
 const Folder = "docs/operator/integrations"
 
 // The columns of a fault table, except the first one.
@@ -55,7 +55,8 @@ func (t Table) Find(test string) (Row, bool) {
 	return t.Rows[at], true
 }
 
-// Read returns the tables of all pages in the repository at root, keyed by Table.Name. Each section may have only one table.
+// Read returns the fault tables of all integration pages in the repository at root, keyed by Table.Name. Each section may have
+// only one table.
 func Read(root string) (map[string]Table, error) {
 	pages, err := filepath.Glob(filepath.Join(root, Folder, "*.md"))
 	if err != nil {
@@ -99,7 +100,7 @@ func parse(page, content string, found map[string]Table) error {
 			began = false
 		case !began:
 			if _, double := found[name]; double {
-				return fmt.Errorf("%s has two tables: give each a heading", name)
+				return fmt.Errorf("%s has two tables: give each its own heading", name)
 			}
 
 			began, table = true, Table{Name: name, Columns: cells(line)}
@@ -148,14 +149,14 @@ func Matches(cell, test, text string) error {
 
 	if part := test[strings.LastIndexByte(test, '/')+1:]; strings.Contains(text, "HTTP status ") && status.MatchString(part) &&
 		!strings.Contains(text, "HTTP status "+part[:3]) {
-		return fmt.Errorf("shown is %q, which does not name the status %s", text, part[:3])
+		return fmt.Errorf("the fault causes the text %q, which does not name the status %s", text, part[:3])
 	}
 
 	if text != "" && slices.ContainsFunc(Texts(cell), func(pattern *regexp.Regexp) bool { return pattern.MatchString(general(text)) }) {
 		return nil
 	}
 
-	return fmt.Errorf("shown is %q, but the page says: %s", text, cell)
+	return fmt.Errorf("the fault causes the text %q, but the page says: %s", text, cell)
 }
 
 // Texts returns a regular expression for each text that the cell quotes.

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Shows fails the test unless the table says that the row's fault causes the given text. test is ROW or ROW/PART. An empty text
-// means that the fault causes no text.
+// Shows fails the test unless the table says that the row's fault causes the given text. table is the name of the table, and test
+// is the name of the sub-test: ROW or ROW/PART. An empty text means that the fault causes no text.
 func Shows(tb testing.TB, table, test, text string) {
 	tb.Helper()
 
@@ -26,7 +26,7 @@ func Shows(tb testing.TB, table, test, text string) {
 	}
 }
 
-// root returns the root of the repository: the closest folder above the test that contains the pages.
+// root returns the repository root: the closest parent folder of the test that contains the integration pages.
 func root(tb testing.TB) string {
 	tb.Helper()
 
@@ -42,7 +42,7 @@ func root(tb testing.TB) string {
 
 		parent := filepath.Dir(folder)
 		if parent == folder {
-			tb.Fatalf("no folder above has %s", Folder)
+			tb.Fatalf("no parent folder contains %s", Folder)
 		}
 
 		folder = parent

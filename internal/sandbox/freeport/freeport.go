@@ -57,8 +57,8 @@ func Draw(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("no port between %d and %d is free", minPort, maxPort)
 }
 
-// Check returns an error if a server cannot listen on the port now. Another program can still use the port before the server
-// starts. If the port comes from Draw, no other user of this package uses it.
+// Check returns an error if a server cannot listen on the port now. Another program can still take the port before the server
+// starts. A port from Draw is at least safe from other users of this package.
 func Check(ctx context.Context, port int) error {
 	listener, err := listen(ctx, port)
 	if err != nil {

@@ -8,10 +8,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// Project is the Gardener project of the clusters.
+// Project is the name of the example clusters' Gardener project.
 const Project = "dev"
 
-// Cluster is a cluster of Kyma Provisioner. Its fields correspond to columns. Example returns a cluster with realistic values.
+// Cluster is a cluster of Kyma Provisioner. Its fields correspond to columns of the Kyma Provisioner tables. Example returns a
+// cluster with realistic values.
 type Cluster struct {
 	ID, Tenant, SubAccount string
 	Name, Provider, Region string
@@ -26,12 +27,13 @@ type Cluster struct {
 	Minimum, Maximum  int32
 	Purpose           string
 	Administrators    []string
-	// OIDC and EUAccess say whether the cluster has an identity provider and the EU access restriction. DNSSecret is the name of a
-	// Secret in the project; if it is empty, Gardener chooses the domain.
+	// OIDC means that the cluster has an identity provider, and EUAccess that its access is restricted to the EU. DNSSecret is the
+	// name of a Secret in the project; if it is empty, Gardener chooses the domain.
 	OIDC, EUAccess bool
 	DNSSecret      string
 	CreatedAt      time.Time
-	// CreationID and ChangeID are the IDs of operations. If ChangeType is empty, there is no change.
+	// CreationID is the ID of the operation that created the cluster. The other fields describe a later operation; if ChangeType is
+	// empty, there is none.
 	CreationID, ChangeID, ChangeType, ChangeState string
 	// CreationState is the state of the creation operation.
 	CreationState string
@@ -76,7 +78,8 @@ func Example(number int) Cluster {
 	return found
 }
 
-// idOf returns an ID that depends only on the kind of object and on the number or name of its cluster.
+// idOf returns an ID that depends only on the kind of object and on cluster, which is the number or the name of the object's
+// cluster.
 func idOf(kind string, cluster any) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%s %v", kind, cluster)).String()
 }
@@ -195,7 +198,7 @@ func (c Cluster) diskType() string {
 	return map[string]string{"aws": "gp3", "azure": "StandardSSD_LRS", "gcp": "pd-balanced"}[c.Provider]
 }
 
-// column is a column of a row, with its value.
+// column is the name of a column and its value in one row.
 type column struct {
 	name  string
 	value any
@@ -207,7 +210,7 @@ type statement struct {
 	args []any
 }
 
-// row returns the statement that inserts a row.
+// row returns a statement that inserts one row into a table.
 func row(table string, columns ...column) statement {
 	names, values := "", ""
 	found := statement{}

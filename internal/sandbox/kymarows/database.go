@@ -22,8 +22,8 @@ const Key secret.String = "a key of thirty-two bytes, truly"
 //go:embed provisioner.sql
 var provisionerSchema string
 
-// Database is the database of Kyma Provisioner or KEB. All methods except Connect close their session before they return, so that
-// Kyma Provisioner or KEB does not seem to be running.
+// Database is the database of Kyma Provisioner or KEB. All methods except Connect close their session before they return, because
+// adopt takes an open session for a running Kyma Provisioner or KEB.
 type Database struct {
 	testing.TB
 
@@ -52,7 +52,7 @@ func newDatabase(tb testing.TB, schema string) Database {
 	return database
 }
 
-// Exec executes a statement with `?` as placeholders.
+// Exec executes a statement with ? placeholders for the arguments.
 func (d Database) Exec(text string, args ...any) {
 	d.Helper()
 	d.run(statement{text: text, args: args})
@@ -96,7 +96,7 @@ func (d Database) Dump() string {
 }
 
 // Connect opens a session as a running program would, and keeps it open until the test ends. application is the application_name
-// of the session. Connect returns the user of the session.
+// of the session. Connect returns the database user of the session.
 func (d Database) Connect(application string) (user string) {
 	d.Helper()
 
@@ -119,8 +119,8 @@ func (d Database) Connect(application string) (user string) {
 	return user
 }
 
-// Encrypt encrypts a text as Kyma Provisioner and KEB do: it encrypts the text's base64 form with AES in CFB mode, puts the IV in
-// front, and returns the whole in base64.
+// Encrypt encrypts a text as Kyma Provisioner and KEB do: it encrypts the text's base64 form with AES in CFB mode, prepends the
+// IV, and returns the result in base64.
 func Encrypt(tb testing.TB, text string) string {
 	tb.Helper()
 

@@ -38,9 +38,10 @@ type Instance struct {
 	PlanID  string
 	// Parameters are the parameters that the platform sent.
 	Parameters map[string]any
-	// Suspended means that KEB has removed the cluster. The row then contains no runtime.
+	// Suspended means that KEB has removed the cluster. The instance's row then has an empty runtime ID.
 	Suspended bool
-	// ProvisionID, UpdateID and SuspendID are the IDs of operations. If UpdateID is empty, there is no update.
+	// ProvisionID, UpdateID and SuspendID are the IDs of the instance's operations. If UpdateID is empty, the instance has no update
+	// operation. SuspendID is used only if Suspended is true.
 	ProvisionID, UpdateID, SuspendID string
 	// ProvisionState is the state of the provision operation.
 	ProvisionState string

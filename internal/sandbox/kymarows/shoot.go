@@ -19,7 +19,7 @@ const (
 	annotationOperation = "kcp.provisioner.kyma-project.io/operation-id"
 )
 
-// CustomAnnotation is an annotation that a user added to the Shoot. Kyma Provisioner applied it again with each change.
+// CustomAnnotation is an annotation that a user added to the Shoot. Kyma Provisioner reapplied it with each change.
 const CustomAnnotation = "example.com/cost-center"
 
 // Shoot returns the Shoot as Kyma Provisioner applied it: with a SecretBinding and a cloud profile name, and with all fields that other

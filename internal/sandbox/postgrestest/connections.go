@@ -37,7 +37,7 @@ func (s *Server) ExhaustConnections(tb testing.TB) (release func()) {
 			_ = connection.Close()
 		}
 
-		// The server frees connection slots after a short delay.
+		// Wait, because the server frees the connection slots only after a short delay.
 		if err := errors.Join(db.Close(), s.waitUntilReady(), s.waitUntilAlone()); err != nil {
 			tb.Error(err)
 		}
@@ -76,7 +76,7 @@ func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
 
 		if _, err := first.ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 			WHERE datname <> current_database()`); err != nil {
-			return taken, fmt.Errorf("terminating connections of other clients after opening %d of %d: %w", len(taken), most, err)
+			return taken, fmt.Errorf("terminating the connections of other clients after opening %d of %d connections: %w", len(taken), most, err)
 		}
 	}
 

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// memoryFileSystem is Linux's file system in memory.
+	// memoryFileSystem is the in-memory file system on Linux.
 	memoryFileSystem = "/dev/shm"
 	// memoryNeeded is the free space in bytes that MemoryFolder requires: it is enough for the servers of several test binaries, which
 	// need about a hundred megabytes each. Docker's default size of the file system, 64 MB, is too small.

@@ -30,7 +30,7 @@ import (
 const (
 	dsnVariable = "TEST_POSTGRES_DSN"
 	missing     = "PostgreSQL is not available: install it (Debian: apt-get install postgresql), or set " + dsnVariable +
-		" to postgres://user:password@host:port/database?sslmode=disable of a server where the user can create databases"
+		" to postgres://user:password@host:port/database?sslmode=disable of a server on which the user can create databases"
 )
 
 // shared is the server of this test binary. Starting a server takes seconds, so all tests share one, each with its own database.
@@ -81,9 +81,9 @@ func Database(tb testing.TB) storage.Config {
 	return newDatabase(tb, sharedServer(tb), emptyTemplate)
 }
 
-// Copy is Database with the tables and rows of a template instead of an empty database. The first call in a test binary creates the
-// template: fill creates its tables, and closes its connections. Later calls ignore fill. Creating a copy takes about as long as creating
-// an empty database, and saves the time of the migrations.
+// Copy is like Database, but the new database is a copy of a template database. The first call in a test binary creates the
+// template: it calls fill, which creates the tables and rows and must close its connections. Later calls ignore fill. A copy
+// takes about as long as an empty database to create, so each test saves the time for the migrations.
 func Copy(tb testing.TB, fill func(config storage.Config) error) storage.Config {
 	tb.Helper()
 
@@ -92,7 +92,7 @@ func Copy(tb testing.TB, fill func(config storage.Config) error) storage.Config 
 	template.once.Do(func() { template.name, template.err = newTemplate(tb.Context(), dsn, fill) })
 
 	if template.err != nil {
-		tb.Fatalf("creating the template of the databases: %v", template.err)
+		tb.Fatalf("creating the template database: %v", template.err)
 	}
 
 	return newDatabase(tb, dsn, template.name)
@@ -118,8 +118,8 @@ func newTemplate(ctx context.Context, dsn string, fill func(config storage.Confi
 	return name, nil
 }
 
-// sharedServer returns the data source name of the server of this test binary. The first call starts it, unless
-// TEST_POSTGRES_DSN is set.
+// sharedServer returns the data source name of the test binary's server. The first call starts it, unless TEST_POSTGRES_DSN is
+// set.
 func sharedServer(tb testing.TB) string {
 	tb.Helper()
 
@@ -153,7 +153,7 @@ func (s *Server) DSN(name string) (string, error) {
 	return address.String(), nil
 }
 
-// emptyTemplate is PostgreSQL's default template, which makes an empty database.
+// emptyTemplate is PostgreSQL's default template. A copy of it is an empty database.
 const emptyTemplate = "template1"
 
 // newDatabase creates a copy of a template with a random name, so that tests on a shared server do not interfere with each other. It drops
@@ -182,7 +182,8 @@ func newDatabase(tb testing.TB, dsn, template string) storage.Config {
 
 func randomName() string { return "test_" + uuid.NewString()[:8] }
 
-// drop removes a database, even if connections to it are open. It uses no context of a test, because it runs after the test.
+// drop removes a database, even if connections to it are open. It does not use the test's context, because it runs after that
+// context has ended.
 func drop(dsn, name string) error {
 	return failure.While(administer(context.Background(), dsn, `DROP DATABASE `+name+` WITH (FORCE)`), "dropping the database %s", name)
 }

@@ -21,14 +21,14 @@ type Proxy struct {
 	target   string
 
 	mutex sync.Mutex
-	// open is a closed channel while the proxy forwards data. Freeze replaces it with an open one, on which all writers block
-	// until Thaw closes it.
+	// open is the channel on which writers wait before each write. It is closed while the proxy forwards data, so writers do not
+	// block. Freeze replaces it with a new channel, which Thaw closes.
 	open chan struct{}
-	// cut is set by Cut and cleared by Mend.
+	// cut means that the proxy rejects connections. Cut sets it, and Mend clears it.
 	cut bool
 	// ends contains both ends of each forwarded connection.
 	ends map[net.Conn]bool
-	// busy counts the running goroutines, so that all of them end before the test ends.
+	// busy counts the proxy's running goroutines, so that the cleanup of the test can wait for them.
 	busy sync.WaitGroup
 }
 

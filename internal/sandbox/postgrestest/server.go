@@ -32,7 +32,7 @@ type Server struct {
 	settings   []string
 	arguments  []string
 	attributes *syscall.SysProcAttr
-	// owner is the user ID of the owner of PostgreSQL's files, or -1 for the user of this process.
+	// owner is the ID of the user that owns PostgreSQL's files, or -1 if this is the current user.
 	owner int
 	// inMemory means that the data is in MemoryFolder, because it does not need to survive a crash of the machine.
 	inMemory bool
@@ -90,7 +90,7 @@ func (s *Server) Config(tb testing.TB, name string) storage.Config {
 }
 
 // ID returns the process ID of the running server, which is the parent of all PostgreSQL processes. Benchmarks use it to measure
-// the CPU time of all of them.
+// the CPU time of all these processes.
 func (s *Server) ID() int { return s.running.Process.Pid }
 
 // Stop closes all connections, rolls back open transactions and stops the server. It does nothing if the server is already
@@ -286,7 +286,7 @@ func (s *Server) Clone(tb testing.TB) *Server {
 	return clone
 }
 
-// clone stops the server while it copies the data.
+// clone starts another server with a copy of the data. It stops s while it copies.
 func (s *Server) clone() (*Server, error) {
 	if err := s.Stop(); err != nil {
 		return nil, err
@@ -338,7 +338,7 @@ func Unprivileged() (*syscall.SysProcAttr, int, error) {
 	account, err := user.Lookup("postgres")
 	if err != nil {
 		if account, err = user.Lookup("nobody"); err != nil {
-			return nil, 0, fmt.Errorf("finding a user for PostgreSQL: %w", err)
+			return nil, 0, fmt.Errorf("finding a user that can run PostgreSQL: %w", err)
 		}
 	}
 

@@ -113,15 +113,16 @@ func (b *Base) Operations() []string {
 	return names
 }
 
-// Handle returns the handler of an operation. It records the call and applies its fault. execute runs while the Base is locked,
-// so it may access the system's state, but must not call methods of the Base.
+// Handle returns a handler for an operation. The handler records each call and applies the first fault for the operation, if
+// there is one. execute runs while the Base is locked, so it may access the system's state, but must not call methods of the
+// Base.
 func (b *Base) Handle(operation string, execute http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil { // only if a test calls the handler without a server
 			r.Body = http.NoBody
 		}
 
-		// net/http notices that a client has disconnected only after the body is read.
+		// Read the body first: until then, net/http does not notice that the client has disconnected.
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
 			http.Error(w, "the body cannot be read", http.StatusBadRequest)
@@ -205,7 +206,7 @@ func (b *Base) record(call Call) {
 	}
 }
 
-// wait delays the call. It returns false if the client has disconnected.
+// wait waits for the fault's delay. It returns false if the client disconnects in the meantime.
 func (f Fault) wait(r *http.Request) bool {
 	if f.Delay <= 0 {
 		return true
@@ -222,7 +223,7 @@ func (f Fault) wait(r *http.Request) bool {
 	}
 }
 
-// response holds a response back until it is clear that the connection is not broken.
+// response buffers a response, because nothing must be sent if the fault breaks the connection.
 type response struct {
 	header http.Header
 	status int

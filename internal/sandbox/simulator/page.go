@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// System is a simulated system that the page shows.
+// System is a simulated system that the page at /simulators shows.
 type System interface {
 	http.Handler
 	Name() string
@@ -23,7 +23,7 @@ const maxFault = 64 << 10
 
 // NewHandler serves each system below /NAME/ and these pages:
 //
-//   - GET /simulators: the objects, the last calls and the faults of all systems;
+//   - GET /simulators: the objects, the latest calls and the faults of all systems;
 //   - POST /simulators/NAME/faults: inject a Fault, as JSON;
 //   - DELETE /simulators/NAME/faults: remove all faults of the system.
 func NewHandler(systems ...System) http.Handler {
@@ -61,7 +61,7 @@ func NewHandler(systems ...System) http.Handler {
 	return mux
 }
 
-// page returns the HTML template of the page. The template escapes all values.
+// page returns the HTML template of /simulators, which escapes all values.
 func page() *template.Template {
 	return template.Must(template.New("simulators").Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Simulated systems</title>

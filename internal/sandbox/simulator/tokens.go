@@ -10,11 +10,11 @@ import (
 // TokenOperation is the name that requests for tokens have in faults and calls.
 const TokenOperation = "token"
 
-// tokenLifetime is the lifetime that token responses contain, in seconds. Tokens do not actually expire; see ExpireTokens.
+// tokenLifetime is the value of expires_in in token responses, in seconds. Tokens do not actually expire; see ExpireTokens.
 const tokenLifetime = 3600
 
 // Tokens returns the handler of the token endpoint. Clients authenticate with HTTP basic authentication; check reports whether
-// their credentials and the form are right.
+// the credentials and the form in the request are right.
 func (b *Base) Tokens(check func(user, password string, r *http.Request) bool) http.HandlerFunc {
 	return b.Handle(TokenOperation, func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()

@@ -1,5 +1,5 @@
-// Package kubeconfig checks kubeconfigs from untrusted sources. Every program must check such a kubeconfig before it passes the
-// kubeconfig to client-go.
+// Package kubeconfig checks kubeconfigs from untrusted sources. Every program must check such a kubeconfig before passing it to
+// client-go.
 package kubeconfig
 
 import clientcmdapi "k8s.io/client-go/tools/clientcmd/api"

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ErrRefused reports an address to which Networks permits no connection.
+// ErrRefused is the error for a connection to an address that the Networks do not permit.
 var ErrRefused = errors.New("the address is neither public nor in an allowed network")
 
 // Networks permits connections to the allowed networks in addition to public addresses. The zero value permits only public addresses.
@@ -57,7 +57,7 @@ func reserved() []netip.Prefix {
 	}
 }
 
-// Empty reports whether no networks are allowed in addition to public addresses.
+// Empty reports whether the list of allowed networks is empty.
 func (n Networks) Empty() bool { return len(n.allowed) == 0 }
 
 // Permits reports whether connections to the address are allowed. It treats an IPv4-mapped IPv6 address as the IPv4 address.
@@ -85,8 +85,8 @@ func (n Networks) control(_, hostAndPort string, _ syscall.RawConn) error {
 	return nil
 }
 
-// Transport returns a transport that connects only to permitted addresses, within the timeout. It ignores the proxy settings of the
-// environment, because a proxy would resolve names itself, without this check.
+// Transport returns a transport that connects only to permitted addresses. The timeout limits each connection attempt. The
+// transport ignores the proxy settings of the environment, because a proxy would resolve names itself, without this check.
 func (n Networks) Transport(timeout time.Duration) *http.Transport {
 	dialer := &net.Dialer{Timeout: timeout, Control: n.control}
 

@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// maxResponseBytes is the maximum size of a response. The systems return single objects and short lists.
+	// maxResponseBytes is the maximum size of a response. The called systems return only single objects and short lists.
 	maxResponseBytes = 4 << 20
-	// maxRetryAfter limits the pause that a system can request, so that a wrong header cannot stop an operation for hours.
+	// maxRetryAfter limits the pause that a system can request, so that an incorrect Retry-After header cannot delay an
+	// operation for hours.
 	maxRetryAfter = 5 * time.Minute
 )
 
@@ -28,15 +29,15 @@ const (
 type Options struct {
 	// Title is the name of the system in error texts, such as "EDP". Component is the constant of package failure for the system.
 	Title, Component string
-	// Settings names the variables with the credentials, for errors about them.
+	// Settings names the environment variables with the address or the credentials, for errors about them.
 	Settings string
-	// Transport sends the requests. It should be a transport of upstream.System.
+	// Transport sends the requests. It should be a transport that upstream.System.Transport returned.
 	Transport http.RoundTripper
-	// Timeout limits a call including the request for a token.
+	// Timeout limits each call, including the request for a token.
 	Timeout time.Duration
 	// Authorize adds credentials that do not expire. It is nil for clients that use tokens.
 	Authorize func(request *http.Request)
-	// Grant is the request for tokens. It is nil for systems without tokens.
+	// Grant describes how to request tokens. It is nil for systems that do not use tokens.
 	Grant *Grant
 }
 
@@ -60,7 +61,7 @@ func New(options Options) *Client {
 // Request describes a call.
 type Request struct {
 	Method, URL string
-	// Action completes "EDP could not …" in error texts.
+	// Action completes the clause "EDP could not …" in error texts.
 	Action string
 	// Body is encoded as JSON, unless it is nil. ContentType is its type, or empty for application/json.
 	Body        any
@@ -70,19 +71,20 @@ type Request struct {
 	Into any
 }
 
-// StatusError is the cause of an error about a response with an unexpected status.
+// StatusError is the cause of the error for a response with an unexpected status.
 type StatusError struct {
 	Status int
 	// RetryAfter is the pause that the system requests, at most maxRetryAfter, or zero.
 	RetryAfter time.Duration
-	// Body is the start of the response, so that callers can recognize errors by their text. It may contain secrets and is never shown.
+	// Body is the start of the response body, in which callers can look for known error messages. It may contain secrets and
+	// must never be shown to users.
 	Body string
 }
 
 // Error implements error.
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
 
-// RetryAfter returns the pause that the system requested. If it requested no pause, RetryAfter returns otherwise.
+// RetryAfter returns the pause that the system requested, or the value of otherwise if it requested none.
 func RetryAfter(err error, otherwise time.Duration) time.Duration {
 	if status, is := errors.AsType[*StatusError](err); is && status.RetryAfter > 0 {
 		return status.RetryAfter
@@ -91,7 +93,7 @@ func RetryAfter(err error, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// unsent is the error for a request that has not reached the system.
+// unsent wraps the error of a request that was not sent.
 type unsent struct{ error }
 
 // Unwrap returns the classified error.
@@ -202,8 +204,8 @@ func (c *Client) send(ctx context.Context, request Request, token string) (answe
 	return c.exchange(sent)
 }
 
-// exchange sends the request and reads the response. It fails if the response is larger than maxResponseBytes, but not because of
-// the status.
+// exchange sends the request and reads the response. It returns an error if the response is larger than maxResponseBytes, but
+// not if the status indicates an error.
 func (c *Client) exchange(request *http.Request) (answer, error) {
 	response, err := c.http.Do(request)
 	if err != nil {
@@ -229,7 +231,7 @@ func (c *Client) exchange(request *http.Request) (answer, error) {
 	return got, nil
 }
 
-// result classifies the response and decodes it.
+// result decodes the response if its status indicates success. Otherwise, it returns an error that classifies the status.
 func (c *Client) result(request Request, got answer) error {
 	status := &got.StatusError
 	kind, text := failure.Permanent, "rejects the request with"
@@ -268,7 +270,8 @@ func decodes(content []byte, into any) bool {
 	return json.Unmarshal(content, into) == nil
 }
 
-// unanswered classifies the error of a request without a complete response. The system may have executed the request.
+// unanswered classifies the error of a request for which no complete response was received. The system may have executed the
+// request.
 func (c *Client) unanswered(ctx context.Context, err error) error {
 	if guarded, is := errors.AsType[*failure.Error](err); is { // from the call limit or the circuit breaker
 		return unsent{guarded}

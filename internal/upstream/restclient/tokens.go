@@ -13,23 +13,25 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// defaultLifetime is the assumed lifetime of a token whose response has no expires_in. RFC 6749 leaves it to the server.
+// defaultLifetime is the assumed lifetime of a token if the response does not contain expires_in, which RFC 6749 does not
+// require.
 const defaultLifetime = 5 * time.Minute
 
-// Grant is the request for an OAuth 2.0 token (RFC 6749), with the credentials of the client in the header.
+// Grant describes the request for an OAuth 2.0 token (RFC 6749). The client credentials are sent in the Authorization header.
 type Grant struct {
 	// URL is the token endpoint.
 	URL          string
 	ClientID     string
 	ClientSecret secret.String
-	// Type is client_credentials or password. Username and Password are used only with password.
+	// Type is the grant type: client_credentials or password. Username and Password are used only for the type password.
 	Type     string
 	Username string
 	Password secret.String
 	Scopes   []string
 }
 
-// requestToken requests a token from the token endpoint. Rejected credentials are a Transient error, because an operator can correct them.
+// requestToken requests a token from the token endpoint. If the credentials are rejected, the error is of kind Transient,
+// because an operator can correct them.
 func (c *Client) requestToken(ctx context.Context) (upstream.Token, error) {
 	grant, options := c.options.Grant, c.options
 

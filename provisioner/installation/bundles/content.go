@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// fileObjects contains the objects in the plain+v0 format: one JSON object per line.
+	// fileObjects is the archive path of the file with the objects. Its format is plain+v0, with one JSON object per line.
 	fileObjects = "manifests/objects.json"
-	// fileMasked lists the texts that the bundle provisioner must mask in conditions and events.
+	// fileMasked is the archive path of the file with the texts that the bundle provisioner must mask in conditions and events.
 	fileMasked = "metadata/masked.json"
-	// fileKey contains the HMAC key.
+	// fileKey is the archive path of the file with the HMAC key.
 	fileKey = "metadata/key"
 
 	// contentVersion is included in every content identity. Change it whenever the archive format changes.
 	contentVersion = "1"
-	// contentDigits is the number of HMAC bytes that a label contains.
+	// contentDigits is the number of HMAC bytes that a label contains. A byte takes two hexadecimal digits.
 	contentDigits = 20
 )
 
@@ -42,17 +42,18 @@ type part struct {
 	name, namespace string
 	// where describes the part in messages to users.
 	where string
-	// content identifies the content; see identity.
+	// content is an HMAC that identifies the content; see identity.
 	content string
-	// render returns the objects.
+	// render returns the objects, with the placeholders replaced by values.
 	render func(ctx context.Context) ([]*unstructured.Unstructured, error)
 	masked []string
 }
 
-// mask replaces secret values in a text.
+// mask replaces the part's secret values in a text.
 func (p part) mask(text string) string { return secret.MaskIn(text, p.masked...) }
 
-// parts returns the content of a plan in installation order.
+// parts returns one part for each component of a plan, in installation order. If the manifests define Namespaces, the first part
+// contains these.
 func (i *Installer) parts(ctx context.Context, plan installation.Plan, key []byte) ([]part, error) {
 	var (
 		parts    []part

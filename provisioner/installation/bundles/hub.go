@@ -22,7 +22,7 @@ import (
 const (
 	// callTimeout limits a call to the hub.
 	callTimeout = 15 * time.Second
-	// largestList is the maximum size of a response, in bytes.
+	// largestList is the maximum size of a response from the hub, in bytes. Lists are the largest responses.
 	largestList = 64 << 20
 )
 
@@ -34,8 +34,8 @@ type connection struct {
 	config *rest.Config
 }
 
-// Follow returns a connection that uses the kubeconfig file and follows its changes. It fails if the file is invalid. wrap wraps the
-// transport of all calls.
+// Follow returns a connection that uses the kubeconfig file and follows its changes. It fails if the file is invalid at the
+// start. The wrap function wraps the transport of all calls.
 func Follow(kubeconfigPath string, files *reload.Watcher, wrap func(http.RoundTripper) http.RoundTripper) (*Hub, error) {
 	connections, err := reload.Load("kubeconfig of the bundle provisioner", func([][]byte) (connection, error) {
 		// BuildConfigFromFlags reads the kubeconfig and the files to which it refers.

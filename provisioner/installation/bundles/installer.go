@@ -25,14 +25,14 @@ const kubeconfigKey = "kubeconfig"
 type Direct interface {
 	installation.Installer
 
-	// Installed reports whether it has installed something on the cluster.
+	// Installed reports whether the Installer has installed something on the cluster.
 	Installed(ctx context.Context, target installation.Target) (bool, error)
 }
 
 // Uploader sends content to the bundle provisioner. Uploads implements it.
 type Uploader interface {
-	// Upload sends an archive as the content of a Bundle. It may be repeated. waiting is the reason why the content is not accepted yet, or ""
-	// if it is accepted.
+	// Upload sends an archive as the content of a Bundle. Callers may repeat it. waiting is the reason why the content is not
+	// accepted yet, or "" if it is accepted.
 	Upload(ctx context.Context, bundle string, archive []byte) (waiting string, err error)
 }
 
@@ -50,7 +50,7 @@ type Options struct {
 	// Kubeconfigs issues the kubeconfigs for the bundle provisioner. Validity is their lifetime.
 	Kubeconfigs Kubeconfigs
 	Validity    time.Duration
-	// DeletionTimeout limits how long a deletion waits for the objects on a cluster.
+	// DeletionTimeout limits how long the removal of a component waits until its objects on the runtime's cluster are deleted.
 	DeletionTimeout time.Duration
 	Now             func() time.Time
 }
@@ -147,7 +147,7 @@ func (i *Installer) write(ctx context.Context, target installation.Target, relea
 	return "", nil
 }
 
-// deployment returns the BundleDeployment for parts[index]. It depends on the BundleDeployment of the previous part.
+// deployment returns the BundleDeployment for parts[index], which depends on the BundleDeployment of the previous part.
 func (i *Installer) deployment(target installation.Target, release string, parts []part, index int) (*v1alpha1.BundleDeployment, error) {
 	part := parts[index]
 
@@ -173,8 +173,8 @@ func (i *Installer) deployment(target installation.Target, release string, parts
 					Source:               v1alpha1.BundleSource{Type: v1alpha1.SourceTypeUpload, Upload: &v1alpha1.UploadSource{}},
 				},
 			},
-			// The format has no configuration. Changing this value increases the generation, which makes the bundle provisioner check the
-			// cluster again.
+			// The plain+v0 format ignores the configuration. Changing this value increases the generation, which makes the bundle
+			// provisioner check the cluster again.
 			Config:           runtime.RawExtension{Raw: config},
 			InstallNamespace: part.namespace,
 			Target: &v1alpha1.Target{KubeconfigSecretRef: v1alpha1.SecretKeyReference{

@@ -30,7 +30,7 @@ const (
 	renewRetry = 5 * time.Minute
 	// sweepEvery is the interval between two searches for objects of deleted runtimes.
 	sweepEvery = time.Hour
-	// page is the maximum number of objects in a response, and of runtimes in a query of the database.
+	// page is the maximum number of objects in a response, and of runtimes in a database query.
 	page = 500
 )
 
@@ -122,7 +122,7 @@ func (k Keeper) Sweep(ctx context.Context) error {
 		}
 
 		for _, id := range deleted {
-			k.Log.WithField(logging.RuntimeID, id).Warn("removing the bundle provisioner's objects of a runtime that is recorded as deleted")
+			k.Log.WithField(logging.RuntimeID, id).Warn("removing the bundle provisioner's objects for a runtime that is recorded as deleted")
 
 			_, err := k.Installer.Forget(ctx, id)
 			errs = append(errs, err)
@@ -132,7 +132,7 @@ func (k Keeper) Sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// each calls use with the metadata of every object of the given kind that belongs to a runtime.
+// each calls the given function with the metadata of every object of the given kind that belongs to a runtime.
 func (k Keeper) each(ctx context.Context, kind string, use func(*metav1.PartialObjectMetadata)) error {
 	version := corev1.SchemeGroupVersion
 	options := []client.ListOption{client.HasLabels{LabelRuntime}, client.Limit(page)}
@@ -161,7 +161,8 @@ func (k Keeper) each(ctx context.Context, kind string, use func(*metav1.PartialO
 	}
 }
 
-// ignoreRace returns nil if another replica has changed or removed the object.
+// ignoreRace returns nil for an error that means that another replica has changed or removed the object, and explains any other
+// error.
 func ignoreRace(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// contentKey is the entry of the kubeconfig's Secret that contains the HMAC key for content.
+	// contentKey is the Secret key under which the HMAC key for content is stored, next to the kubeconfig.
 	contentKey = "content-key"
 	keyBytes   = 32
 )
@@ -88,7 +88,8 @@ func (i *Installer) renew(ctx context.Context, found *corev1.Secret, shootName s
 	return explain(i.Hub().Update(ctx, found), "the kubeconfig of the runtime")
 }
 
-// fill puts a new kubeconfig and its times into the Secret. It does not write the Secret to the hub.
+// fill sets a new kubeconfig in the Secret object, and annotations with its renewal and expiry times. It does not write the
+// Secret to the hub.
 func (i *Installer) fill(ctx context.Context, into *corev1.Secret, shootName string) error {
 	kubeconfig, err := i.Kubeconfigs.AdminKubeconfig(ctx, shootName, i.Validity)
 	if err != nil {
@@ -116,15 +117,16 @@ func (i *Installer) fill(ctx context.Context, into *corev1.Secret, shootName str
 	return nil
 }
 
-// due reports whether the kubeconfig of a Secret must be renewed. It is also due if the annotation is not a valid time.
+// due reports whether the kubeconfig of a Secret must be renewed. It returns true if the annotation with the renewal time is
+// missing or invalid.
 func due(found metav1.Object, now time.Time) bool {
 	renewal, err := time.Parse(time.RFC3339, found.GetAnnotations()[annotationRenewal])
 
 	return err != nil || !now.Before(renewal)
 }
 
-// explain converts an error of the hub to a failure.Error, and nil to nil. Its texts never quote a Secret. A conflict means that another
-// replica works on the same runtime, or that the object was removed in the meantime.
+// explain converts an error from the hub to a failure.Error, and nil to nil. Its texts never quote a Secret. A conflict means
+// that another replica is working on the same runtime, or that the object was removed in the meantime.
 func explain(err error, where string) error {
 	if err == nil {
 		return nil

@@ -17,9 +17,9 @@ const (
 	// labelManagedBy and managedBy mark the Provisioner's objects.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "environment-broker"
-	// annotationRelease contains the version of the release, as information for people.
+	// annotationRelease contains the version of the release. Only people read it.
 	annotationRelease = "provisioner.environment-broker.io/release"
-	// annotationShoot contains the name of the cluster, as information for people.
+	// annotationShoot contains the name of the Shoot. Only people read it.
 	annotationShoot = "provisioner.environment-broker.io/shoot"
 	// annotationRenewal is the time at which the kubeconfig of a Secret becomes due for renewal. annotationExpiry is the time at which it
 	// expires.
@@ -30,7 +30,7 @@ const (
 const (
 	// maxName is the maximum length of a BundleDeployment's name.
 	maxName = 63
-	// digits is the number of digest bytes that a name contains.
+	// digits is the number of digest bytes that a name contains. A byte takes two hexadecimal digits.
 	digits = 8
 	prefix = "rt-"
 )

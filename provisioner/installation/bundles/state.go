@@ -87,13 +87,13 @@ func (o *objects) state(part part, deployment *v1alpha1.BundleDeployment) (waiti
 	case installed.Status != metav1.ConditionTrue || installed.Reason != v1alpha1.ReasonInstallationSucceeded || deployment.Status.ActiveBundle != bundle.Name:
 		return cmp.Or(installed.Message, "waiting for the bundle provisioner to start"), nil
 	case healthy.Status != metav1.ConditionTrue:
-		return cmp.Or(healthy.Message, "waiting for its objects"), nil
+		return cmp.Or(healthy.Message, "waiting for its objects to become healthy"), nil
 	default:
 		return "", nil
 	}
 }
 
-// condition returns a condition for the current generation, or an empty condition if there is none.
+// condition returns the named condition if it describes the current generation, and an empty condition otherwise.
 func condition(deployment *v1alpha1.BundleDeployment, name string) metav1.Condition {
 	found := meta.FindStatusCondition(deployment.Status.Conditions, name)
 	if found == nil || found.ObservedGeneration != deployment.Generation {

@@ -30,7 +30,8 @@ const (
 type UploadsOptions struct {
 	// Address is the address of the content server.
 	Address string
-	// Credentials returns a client configuration with a token, a token file or an exec plugin. Its other credentials are ignored.
+	// Credentials returns a client configuration with a token, a token file or an exec plugin. Other credentials in the
+	// configuration are ignored.
 	Credentials func() *rest.Config
 	// TokenFile is the path of a file with a token. If it is set, Credentials is not used. The file is read again when it changes.
 	TokenFile string
@@ -47,7 +48,7 @@ type Uploads struct {
 	address *url.URL
 }
 
-// NewUploads returns the client. It checks the configuration but makes no call.
+// NewUploads returns the client. It checks the configuration but does not contact the server.
 func NewUploads(options UploadsOptions) (*Uploads, error) {
 	address, err := url.Parse(options.Address)
 	if err != nil || address.Scheme != "https" || address.Host == "" {
@@ -60,7 +61,7 @@ func NewUploads(options UploadsOptions) (*Uploads, error) {
 	return uploads, err
 }
 
-// client returns a client with the current credentials.
+// client returns an HTTP client with the current credentials and CA certificates.
 func (u *Uploads) client() (*http.Client, error) {
 	config := &rest.Config{
 		BearerTokenFile: u.options.TokenFile, Timeout: cmp.Or(u.options.Timeout, uploadTimeout),
@@ -109,7 +110,7 @@ func (u *Uploads) Upload(ctx context.Context, bundle string, archive []byte) (wa
 	return waiting, nil
 }
 
-// uploadResponse is a response of the content server.
+// uploadResponse is a response from the content server.
 type uploadResponse struct {
 	status int
 	// text is the beginning of the body.

@@ -41,7 +41,7 @@ func run(m *testing.M) int {
 	environment := &envtest.Environment{BinaryAssetsDirectory: filepath.Join("..", "..", "..", ".bin")}
 	config, err := environment.Start()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "starting the kube-apiserver of .bin, which `make garden` builds: %v\n", err)
+		fmt.Fprintf(os.Stderr, "starting the kube-apiserver in .bin, which `make garden` builds: %v\n", err)
 		return 1
 	}
 	api = config

@@ -69,7 +69,7 @@ func TestPrune(t *testing.T) {
 	message := c.install(both, alone)
 	for _, want := range []string{
 		done, "; " + definition + " is kept: Thing " + c.namespace() + "/theirs still exists",
-		"; Namespace " + elsewhere.Namespace + " is kept: ConfigMap theirs in it does not belong to the installation",
+		"; Namespace " + elsewhere.Namespace + " is kept: it contains ConfigMap theirs, which does not belong to the installation",
 	} {
 		if !strings.Contains(message, want) {
 			t.Errorf("the message is %q, want %q", message, want)
@@ -166,7 +166,7 @@ func TestFullNamespace(t *testing.T) {
 	}
 	fill("theirs")
 	message, err := c.uninstalled()
-	if err != nil || !strings.Contains(message, "ConfigMap theirs in it does not belong to the installation") {
+	if err != nil || !strings.Contains(message, "it contains ConfigMap theirs, which does not belong to the installation") {
 		t.Errorf("got %q, %v", message, err)
 	}
 	if left := c.object("", "v1", "Namespace", "", c.namespace()); left == nil || left.GetDeletionTimestamp() != nil {
@@ -197,7 +197,7 @@ func TestUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	message, err := c.uninstalled()
-	if want := "nothing is installed; Namespace " + c.namespace() + " is kept: ConfigMap two in it does not belong to the installation"; err != nil || message != want {
+	if want := "nothing is installed; Namespace " + c.namespace() + " is kept: it contains ConfigMap two, which does not belong to the installation"; err != nil || message != want {
 		t.Errorf("%q, %v, want %q", message, err, want)
 	}
 	if message, err := c.uninstalled(); err != nil || message != "nothing is installed" {

@@ -250,7 +250,7 @@ func TestNamespaceBeingDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	progress, err := c.step(parts, wanted)
-	if want := "component 1 of 1 (a): waiting until its namespace is deleted"; err != nil || progress.Message != want {
+	if want := "component 1 of 1 (a): waiting until the namespace of an object is deleted"; err != nil || progress.Message != want {
 		t.Errorf("%+v, %v, want %q", progress, err, want)
 	}
 	c.finalize(namespace.Name)

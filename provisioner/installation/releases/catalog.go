@@ -39,8 +39,8 @@ var _ installation.Releases = (*Catalog)(nil)
 // New returns a catalog of the releases in the store.
 func New(store Store) *Catalog { return &Catalog{store: store} }
 
-// WithSources allows orders to name components from other sources, and returns the catalog. If sources is nil, orders may name
-// none.
+// WithSources allows orders to name components from other sources, and returns the catalog. If sources is nil, such orders are
+// rejected.
 func (c *Catalog) WithSources(sources *Sources) *Catalog {
 	c.sources = sources
 
@@ -139,9 +139,9 @@ type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
-// explain converts an error of release to a failure.Error. Only an unknown version is a mistake in the order; the error then
-// lists the versions in the store. The problems of an invalid release concern only its maintainer, so the text omits them. They
-// are in the cause, which is logged.
+// explain converts an error from the release method to a failure.Error. Only an unknown version is a mistake in the order; the
+// error then lists the versions in the store. The problems of an invalid release concern only its maintainer, so the text omits
+// them. They are in the cause, which is logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		return failure.Wrap(failure.Permanent, err, "release %s is invalid and cannot be used: operators can find the problems in the "+

@@ -115,7 +115,7 @@ func TestInvalidReleases(t *testing.T) {
 		"undeclared value": {
 			"the value is undocumented",
 			fstest.MapFS{"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"), "1.0.0/a/a.yaml": file("a", "${who}")},
-			[]string{`component "a": its manifests use the value "who", which is not among its values`},
+			[]string{`component "a": its manifests use the key "who", which its values field does not declare`},
 		},
 		"unused value": {
 			"setting the value would have no effect",
@@ -123,7 +123,7 @@ func TestInvalidReleases(t *testing.T) {
 				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n, values: {who: me}, profiles: {Huge: {what: x}}}"),
 				"1.0.0/a/a.yaml":     file("a", ""),
 			},
-			[]string{`no manifest uses its value "who"`, `there is no profile "Huge"`, `profile Huge sets "what", which is not among its values`},
+			[]string{`no manifest uses its value "who"`, `there is no profile "Huge"`, `profile Huge sets the key "what", which its values field does not declare`},
 		},
 		"bad manifest": {
 			"every cluster would reject it",
@@ -136,7 +136,7 @@ func TestInvalidReleases(t *testing.T) {
 				"1.0.0/release.yaml": text(head + "- {name: a, namespace: n}"),
 				"1.0.0/a/a.yaml":     text("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {ttlSecondsAfterFinished: 1}"),
 			},
-			[]string{`component "a": Job "j" has ttlSecondsAfterFinished: omit it`},
+			[]string{`component "a": Job "j" has ttlSecondsAfterFinished: remove this field`},
 		},
 		"object twice": {
 			"two components would overwrite each other",

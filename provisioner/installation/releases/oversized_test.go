@@ -44,7 +44,7 @@ func TestOversizedReleases(t *testing.T) {
 		"Archive": {
 			"a small archive can contain a large file",
 			func(r *registry) { r.push("1.0.0", folderType, archiveWithFile(t, 256<<20+1)) },
-			"more than 10000 files or 256 MiB",
+			"more than 10000 files or more than 256 MiB",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

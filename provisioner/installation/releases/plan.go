@@ -13,9 +13,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// plan returns the plan for an order. It contains the required components of the release and the components that the order names, each
-// after its dependencies. sources is true if the order may name other sources. Its error is a failure.Invalid that lists all problems of
-// the order. plan downloads nothing.
+// plan returns the plan for an order. It contains the required components of the release and the components that the order names,
+// each after its dependencies. sources reports whether the order may contain components with a sourceURL. The error is a
+// failure.Invalid that lists all problems of the order. plan does not download anything.
 func (r *release) plan(order spec.Kyma, sources bool) (installation.Plan, error) {
 	problems := &problems{}
 	chosen := r.choose(order, sources, problems)
@@ -44,8 +44,8 @@ func (r *release) plan(order spec.Kyma, sources bool) (installation.Plan, error)
 	return plan, nil
 }
 
-// choose returns the required components that the order does not name, in the sequence of the release, followed by the
-// components that the order names, in its sequence. Optional dependencies are not added automatically: the order must name them.
+// choose returns the required components that the order does not name, in the sequence of the release, followed by the components
+// that the order names, in the order's own sequence. Optional dependencies are not added automatically: the order must name them.
 func (r *release) choose(order spec.Kyma, sources bool, problems *problems) []component {
 	var chosen []component
 	for _, component := range r.Components {
@@ -81,8 +81,9 @@ func (r *release) choose(order spec.Kyma, sources bool, problems *problems) []co
 // noSources explains why a sourceURL is rejected.
 const noSources = "this Provisioner installs only components of its releases: omit it, or ask an operator to set APP_KYMA_SOURCES_CACHE_PATH"
 
-// wanted returns a copy of the component that an order names, or nil if there is none. A component with a sourceURL keeps the namespace,
-// the dependencies and the values from the release, if the release contains it.
+// wanted returns a copy of the component that an order names. If the component is neither in the release nor has a sourceURL,
+// wanted reports a problem and returns nil. A component with a sourceURL keeps the namespace, the dependencies and the values
+// from the release, if the release contains it.
 func (r *release) wanted(wanted *spec.Component, field string, sources bool, problems *problems) *component {
 	found := &component{Name: wanted.Component, Namespace: wanted.Namespace, Optional: true}
 	known := r.component(wanted.Component)

@@ -55,7 +55,7 @@ type RegistryOptions struct {
 	// Username and Password are the basic authentication credentials; an empty Username means anonymous access.
 	Username string
 	Password secret.String
-	// Insecure uses HTTP without TLS.
+	// Insecure makes the Registry use HTTP without TLS.
 	Insecure bool
 	// WrapTransport wraps the transport of all requests, for example with a circuit breaker. It may be nil.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
@@ -71,7 +71,7 @@ type Registry struct {
 	now        func() time.Time
 }
 
-// NewRegistry returns the store. It makes no call, so the registry may be unavailable. It fails if the repository name is
+// NewRegistry returns the store. It does not call the registry, which may be unavailable. It fails if the repository name is
 // invalid.
 func NewRegistry(options RegistryOptions) (*Registry, error) {
 	repository, err := remote.NewRepository(options.Repository)
@@ -133,7 +133,7 @@ func (r *Registry) Open(ctx context.Context, version string) (fs.FS, error) {
 	return rooted(folder)
 }
 
-// folder returns the path of an artifact in the cache.
+// folder returns the cache path of the artifact with the given digest.
 func (r *Registry) folder(pinned string) string {
 	return filepath.Join(r.cache, strings.ReplaceAll(pinned, ":", "-"))
 }
@@ -238,7 +238,7 @@ func (r *Registry) fetch(ctx context.Context, layer ocispec.Descriptor, version,
 	return err
 }
 
-// unavailable converts an error of the registry to a transient failure.Error. The message of the registry goes only to the log,
+// unavailable converts an error from the registry to a transient failure.Error. The message of the registry goes only to the log,
 // because it may include addresses. Rejected credentials are transient too: operations continue after an operator has corrected
 // them.
 func unavailable(version string, err error) error {
@@ -279,7 +279,8 @@ const (
 	maxBytes = 256 << 20
 )
 
-// unpack writes the files of a tar.gz into the folder, at most limit bytes. It rejects links, other special files, and paths outside the folder.
+// unpack writes the files of a tar.gz into the folder. It fails if they have more than limit bytes in total. It rejects links,
+// other special files, and paths outside the folder.
 func unpack(ctx context.Context, from io.Reader, folder string, limit int64) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

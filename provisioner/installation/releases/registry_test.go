@@ -215,8 +215,8 @@ func TestInvalidArtifacts(t *testing.T) {
 		"no gzip":    {"the content must match its media type", folderType, [][]byte{[]byte("a")}, "not a valid tar archive"},
 		"elsewhere":  {"a file must stay inside the cache", folderType, [][]byte{packed(t, "", map[string]string{"../x": "y"})}, `the path "../x" leaves the folder`},
 		"absolute":   {"an absolute path leaves the cache", folderType, [][]byte{packed(t, "", map[string]string{"/tmp/x": "y"})}, `the path "/tmp/x" leaves the folder`},
-		"twice":      {"a second file with the same path must not replace the first", folderType, [][]byte{packed(t, "", map[string]string{"x": "y", "./x": "z"})}, `x" occurs twice, or as a file and as a folder`},
-		"folder":     {"a file cannot also be a folder", folderType, [][]byte{packed(t, "", map[string]string{"x": "y", "x/y": "z"})}, `occurs twice, or as a file and as a folder`},
+		"twice":      {"a second file with the same path must not replace the first", folderType, [][]byte{packed(t, "", map[string]string{"x": "y", "./x": "z"})}, `x" occurs twice, or both as a file and as a folder`},
+		"folder":     {"a file cannot also be a folder", folderType, [][]byte{packed(t, "", map[string]string{"x": "y", "x/y": "z"})}, `occurs twice, or both as a file and as a folder`},
 		"link":       {"a link can leave the cache", folderType, [][]byte{packed(t, "", map[string]string{"x->": "/etc"})}, `"x" is neither a file nor a folder`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,11 +34,12 @@ type component struct {
 	Manifests string `yaml:"manifests"`
 	// Values maps the keys in the manifests to their defaults. If a default is nil, the order must set the value.
 	Values map[string]*string `yaml:"values"`
-	// Profiles are alternative defaults for orders with a profile.
+	// Profiles maps a profile to values that override the defaults if an order has this profile.
 	Profiles map[spec.Profile]map[string]string `yaml:"profiles"`
 
 	files []installation.ManifestFile
-	// source is the sourceURL of an order, which replaces the files, or empty.
+	// source is the sourceURL from the order, whose content replaces the manifests of the release. It is empty if the order has
+	// none.
 	source string
 }
 
@@ -132,7 +133,7 @@ func (c *component) readManifests(folder fs.FS, report func(string, ...any)) {
 	c.files = files
 	for key := range used {
 		if _, known := c.Values[key]; !known && key != installation.NamespaceKey {
-			report("component %q: its manifests use the value %q, which is not among its values", c.Name, key)
+			report("component %q: its manifests use the key %q, which its values field does not declare", c.Name, key)
 		}
 	}
 	for key := range c.Values {
@@ -151,7 +152,7 @@ func (c *component) checkProfiles(report func(string, ...any)) {
 		}
 		for key := range values {
 			if _, known := c.Values[key]; !known {
-				report("component %q: profile %s sets %q, which is not among its values", c.Name, profile, key)
+				report("component %q: profile %s sets the key %q, which its values field does not declare", c.Name, profile, key)
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// sourceScheme is the prefix of every source, by which Manifests recognizes a source.
+	// sourceScheme is the prefix of every sourceURL. It distinguishes a sourceURL from a release's component in Component.Source.
 	sourceScheme = "https://"
 	// sourceDigest precedes the digest in the URL fragment of a source.
 	sourceDigest = "sha256="

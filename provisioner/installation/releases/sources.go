@@ -65,7 +65,7 @@ type Sources struct {
 // errRedirect reports a redirect that is not followed.
 var errRedirect = errors.New("the redirect leads to an address without HTTPS, or there are too many redirects")
 
-// NewSources returns Sources. It makes no call.
+// NewSources returns Sources with the given options. It does not send requests.
 func NewSources(options SourcesOptions) *Sources {
 	timeout := options.Timeout
 	if timeout == 0 {
@@ -158,7 +158,7 @@ func (s *Sources) fetch(ctx context.Context, from source, folder string) error {
 
 	if err := expand(ctx, archive, content); err != nil {
 		if _, broken := errors.AsType[*brokenError](err); broken {
-			return failure.Wrap(failure.Permanent, err, "the source on %s must be a YAML file, or a tar.gz that contains only files and folders, at most %d MiB when unpacked",
+			return failure.Wrap(failure.Permanent, err, "the source on %s must be a YAML file, or a tar.gz that contains only files and folders and is at most %d MiB when unpacked",
 				from.host, largestUnpacked>>20).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 		}
 
@@ -179,7 +179,7 @@ func notStored(from source, err error) error {
 		from.host).WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 
-// temporary creates a temporary folder in the cache.
+// temporary creates a temporary folder in the cache and returns its path.
 func (s *Sources) temporary() (string, error) {
 	if err := os.MkdirAll(s.cache, 0o750); err != nil {
 		return "", err

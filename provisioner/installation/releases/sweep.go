@@ -14,8 +14,9 @@ import (
 const (
 	// cacheSize is the default of SourcesOptions.CacheSize.
 	cacheSize = 1 << 30
-	// keptFor is how long a source stays in the cache after its last use, even if the cache is too large, because a replica may be
-	// reading it. A temporary folder of a download or removal that is older belongs to a replica that has died.
+	// keptFor is how long a source stays in the cache after its last use, even if the cache is too large, because a replica may
+	// be reading it. A temporary folder that is older than this was left behind by a replica that died during a download or a
+	// removal.
 	keptFor = time.Hour
 
 	// prefixPartial and prefixRemoved are the prefixes of the temporary folders for downloads and removals in progress.
@@ -30,7 +31,8 @@ type cached struct {
 	size   int64
 }
 
-// touch records a use of the source. It ignores errors: on a read-only file system, Sweep removes nothing either.
+// touch records a use of the source. It ignores errors, which occur on a read-only file system: Sweep cannot remove the source
+// there either.
 func touch(folder string) {
 	now := time.Now()
 	_ = os.Chtimes(folder, now, now)
@@ -92,7 +94,7 @@ func (s *Sources) discard(folder string) bool {
 	return os.Rename(folder, filepath.Join(removed, "content")) == nil
 }
 
-// isDigest reports whether a folder name is a digest. In the cache, only sources have such names.
+// isDigest reports whether a folder name is a digest. In the cache, only the folders of sources have such names.
 func isDigest(name string) bool {
 	decoded, err := hex.DecodeString(name)
 

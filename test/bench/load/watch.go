@@ -9,7 +9,7 @@ import (
 )
 
 // Watch reads server-sent events until the context ends, and calls changed for each event of type "change". It calls opened each
-// time a stream has begun, and reconnects when the server ends the stream. The stream has no time-out.
+// time a stream has begun, and reconnects when the server ends the stream. The stream has no timeout.
 func (g *Generator) Watch(ctx context.Context, url string, header http.Header, opened func(), changed func() error) error {
 	streams := &http.Client{Transport: g.client.Transport}
 

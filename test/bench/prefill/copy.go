@@ -68,13 +68,14 @@ func text(row map[string]any, column string) string {
 	return value
 }
 
-// batch writes the copies of one instance, the original.
+// batch writes copies of one instance, which is called the original.
 type batch struct {
 	Options
 
 	// original contains the values that identify the original, as originalOf returns them.
 	original []string
-	// namespace makes the values of this batch unique.
+	// namespace is a random UUID from which the identifying values of the copies are derived, so that no two batches create the same
+	// values.
 	namespace uuid.UUID
 	keys      *secret.Keyring
 }

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// minTenants is the minimum number of tenants of the copies. The load uses the same number. In larger databases, each tenant has
-	// instancesPerTenant instances.
+	// minTenants is the minimum number of tenants to which the copies belong. The benchmark load has the same number of tenants. In
+	// larger databases, each tenant has instancesPerTenant instances.
 	minTenants         = 100
 	instancesPerTenant = 100
 	// interval is the default difference in age between two consecutive copies.
@@ -41,8 +41,9 @@ type table struct {
 	timeline bool
 }
 
-// tables returns the tables with rows that belong to an instance, in the order in which they are filled. The contexts of encrypted
-// values are copied from the stores, which do not export them. A test reads copies through the stores to check the contexts.
+// tables returns the tables with rows that belong to an instance, in the order in which they are filled. The encryption contexts
+// are duplicated here, because the stores do not export them. A test reads copied rows through the stores to check that the
+// contexts match.
 func tables() []table {
 	return []table{
 		{name: "instances", sealed: "request", place: func(id string) string { return "request of instance " + id }},
@@ -63,8 +64,8 @@ type Options struct {
 	Age time.Duration
 	// Timelines is the maximum age of copies with a timeline, like a retention period. Zero means that all copies have a timeline.
 	Timelines time.Duration
-	// Emptied makes the payloads of all operations except the newest of each copy empty, as after an erasure. The payloads make up most
-	// of a database, and no measured request reads them.
+	// Emptied means that only the newest operation of each copy has a payload. The payloads of the other operations are empty, as
+	// after an erasure. They would make up most of the database, and no measured request reads them.
 	Emptied bool
 }
 
@@ -104,11 +105,11 @@ func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, options Options)
 	}
 
 	for _, statement := range []string{
-		// Otherwise, the broker would continue the hash chain at the number of the original.
+		// Without this update, the broker would continue the hash chain after the entries of the original.
 		`UPDATE audit_chain_head SET number = (SELECT COALESCE(MAX(number), 0) FROM audit_chain)`,
 		// The copies must not cause events.
 		`TRUNCATE new_events`,
-		// Otherwise, autovacuum would run during a measurement.
+		// Without this statement, autovacuum would run during a measurement.
 		`VACUUM ANALYZE`,
 	} {
 		if _, err := db.ExecContext(tb.Context(), statement); err != nil {
@@ -127,8 +128,8 @@ func Multiply(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, options Options)
 	return append(copies, Copy{Instance: original[instanceID], Operation: original[newest]})
 }
 
-// Indexes of the values that identify an instance. The operation IDs start at firstOperation, oldest first. The IDs of the audit log
-// entries follow.
+// Indexes into the values that originalOf returns. The operation IDs start at firstOperation, oldest first. The IDs of the audit
+// log entries follow them.
 const (
 	instanceID = iota
 	runtimeID

@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Header starts the Markdown table. The rows of any number of tables follow it.
+// Header is the header of the Markdown table. The rows of one or more [Table] values follow it.
 const Header = `| figure | measured | floor | ratio | target | reached |
 |---|---|---|---|---|---|
 `
@@ -50,9 +50,9 @@ type Figure struct {
 	Name string
 	// Unit is printed after the value, for example ms or MiB. It is empty if the name contains the unit.
 	Unit string
-	// AtLeast and AtMost are inclusive targets of the median value.
+	// AtLeast and AtMost are inclusive targets for the median value. A figure sets at most one of them.
 	AtLeast, AtMost float64
-	// FloorShare is the inclusive target of the median ratio to the floor, in percent.
+	// FloorShare is the minimum target for the median ratio of the value to the floor, in percent.
 	FloorShare float64
 	// Note is printed in parentheses after the value and explains it. The table shows the note of the last round.
 	Note string
@@ -125,8 +125,8 @@ func (t *Table) String() string {
 	return text.String()
 }
 
-// cells returns the cells of the row in the order of the [Header]. A figure shows at most one target: the share of its floor,
-// if set, or else the target of its value.
+// cells returns the cells of the row in the order of the [Header]. A figure shows at most one target: FloorShare if it is set, or
+// else the target for its value.
 func (r *row) cells() []string {
 	if r.failed {
 		return []string{r.Name, "could not be measured", "", "", "", verdict(false)}

@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// The feed polls at the same interval and returns the same number of changes per page as the real Provisioner.
+// The poll interval of the feed and the maximum number of changes per page. Both are the same as in the real Provisioner.
 const (
 	feedPause = 250 * time.Millisecond
 	feedPage  = 500
@@ -71,7 +71,7 @@ func (s *service) release() {
 	}
 }
 
-// change sets the state of an operation and adds it to the feed. The caller holds the mutex.
+// change sets the state of an operation and adds it to the feed. The caller must hold the mutex.
 func (s *service) change(id string, state process.State) {
 	s.states[id] = state
 	s.changes = append(s.changes, orders.Change{ID: id, RuntimeID: id, Kind: operation.KindProvisionNoInstall, State: state})
@@ -214,8 +214,8 @@ func unknown(id string) error {
 		WithReason(failure.ReasonNotFound, failure.ComponentProvisioner)
 }
 
-// Changes implements graph.Service. A cursor is the number of changes reported so far. A Kyma Provisioner responds like a
-// GraphQL server whose schema lacks the field.
+// Changes implements graph.Service. A cursor is the number of changes reported so far. If KymaProvisioner is set, Changes returns
+// the error of a GraphQL server whose schema lacks the field.
 func (s *service) Changes(ctx context.Context, after string, wait time.Duration) (string, []orders.Change, error) {
 	s.count(func(calls *Calls) { calls.Feeds++ })
 

@@ -11,7 +11,7 @@ import (
 // Fault selects how a call fails. The zero value means that the call succeeds.
 type Fault int
 
-// The faults.
+// Faults that [Provisioner.Fail] can inject.
 const (
 	none Fault = iota
 	// ResponseLost executes the call and closes the connection without a response, so the broker cannot know the outcome.
@@ -31,7 +31,7 @@ func (p *Provisioner) Fail(field string, faults ...Fault) {
 	p.faults[field] = append(p.faults[field], faults...)
 }
 
-// fault removes and returns the next fault for the given field, or none.
+// fault removes and returns the next fault for the given field. It returns the zero value if there is none.
 func (p *Provisioner) fault(field string) Fault {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -34,8 +34,8 @@ type runtime struct {
 	deleted bool
 }
 
-// operation is in progress until the time in ends, and has succeeded afterwards. Its state is derived from the current time, so
-// nothing runs in the background.
+// operation represents an operation that succeeds at the time in its ends field and is in progress until then. Its state is
+// derived from the current time, so nothing runs in the background.
 type operation struct {
 	id, kind string
 	runtime  *runtime
@@ -61,13 +61,13 @@ func (p *Provisioner) Runtimes() []Runtime {
 	return existing
 }
 
-// gone reports whether the removal of the runtime has ended. The caller holds the mutex.
+// gone reports whether the removal of the runtime has ended. The caller must hold the mutex.
 func (r *runtime) gone() bool { return r.deleted && !r.last.running() }
 
 func (o *operation) running() bool { return time.Now().Before(o.ends) }
 
-// resolve executes a field of Mutation or Query and returns its value with all fields; ServeHTTP then selects the requested ones.
-// With the fault ResponseLost, resolve executes the field as usual.
+// resolve executes a field of Mutation or Query and returns its value with all subfields; ServeHTTP then selects the requested
+// ones. The ResponseLost fault has no effect here: ServeHTTP discards the response.
 func (p *Provisioner) resolve(caller caller, field *ast.Field, variables map[string]any, fault Fault) (any, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegraphql"
 )
 
-// contract is the schema of the last Kyma Provisioner that installed Kyma.
+// contract is the schema of the last version of Kyma Provisioner that could install Kyma.
 //
 //go:embed schema.graphql
 var contract string
@@ -46,7 +46,7 @@ type Call struct {
 	Request int
 }
 
-// Start runs a Provisioner until closed is called. Each operation succeeds after the duration takes.
+// Start runs a Provisioner until closed is called. takes is the duration of each operation, after which the operation succeeds.
 func Start(takes time.Duration) (p *Provisioner, closed func(), err error) {
 	schema, err := fakegraphql.NewSchema("of a Kyma Provisioner", contract)
 	if err != nil {

@@ -70,8 +70,8 @@ func NewAuthority(commonName string, key *rsa.PrivateKey) (*Authority, error) {
 	return &Authority{certificate: certificate, key: key}, nil
 }
 
-// LoadAuthority decodes an Authority from PEM. It fails if the key does not belong to the certificate. The error quotes neither
-// of them.
+// LoadAuthority decodes an Authority from PEM. It fails if the key does not belong to the certificate. The error does not quote
+// the certificate or the key.
 func LoadAuthority(certificatePEM, keyPEM []byte) (*Authority, error) {
 	pair, err := tls.X509KeyPair(certificatePEM, keyPEM)
 	if err != nil {
@@ -84,8 +84,9 @@ func LoadAuthority(certificatePEM, keyPEM []byte) (*Authority, error) {
 	return &Authority{certificate: pair.Leaf, key: key}, nil
 }
 
-// OpenAuthority loads an Authority from the files ca.crt and ca.key in dir. If they do not exist, it creates them; otherwise it
-// ignores commonName. Two processes must not create the same authority concurrently.
+// OpenAuthority loads an Authority from the files ca.crt and ca.key in dir. If they do not exist, it creates an Authority with
+// the given common name and writes the files; otherwise it ignores commonName. Two processes must not create the same authority
+// concurrently.
 func OpenAuthority(dir, commonName string) (*Authority, error) {
 	certificatePEM, err := os.ReadFile(filepath.Join(dir, certificateFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +138,7 @@ func (a *Authority) Pool() *x509.CertPool {
 type Pair struct {
 	Certificate []byte
 	Key         []byte
-	// NotAfter is when the certificate expires, in whole seconds.
+	// NotAfter is when the certificate expires, truncated to whole seconds.
 	NotAfter time.Time
 }
 

@@ -42,8 +42,8 @@ type Garden struct {
 	Namespace string
 	// Project is the name of the project. It is part of the technical IDs of the runtimes.
 	Project string
-	// Patience limits how long a scenario waits for a Shoot to reach a state. When the time is over, the scenario fails and reports
-	// the last operation.
+	// Patience limits how long a scenario waits for a Shoot to reach a state. When this time has elapsed, the scenario fails and
+	// reports the last operation.
 	Patience time.Duration
 }
 
@@ -118,7 +118,7 @@ func (g Garden) await(
 	var found *gardencorev1beta1.Shoot
 	g.watch(ctx, t, name, condition, func() {}, func(event watch.EventType, shoot *gardencorev1beta1.Shoot) bool {
 		if event == watch.Deleted {
-			t.Fatalf("the shoot %s was deleted while waiting until %s", name, condition)
+			t.Fatalf("shoot %s was deleted while the test was waiting until %s", name, condition)
 		}
 		if observe != nil {
 			observe(shoot)
@@ -157,7 +157,7 @@ func (g Garden) watch(
 			return
 		}
 	}
-	t.Fatalf("timed out waiting for the shoot %s until %s; its last operation is %+v", name, condition, last)
+	t.Fatalf("shoot %s: timed out waiting until %s; its last operation is %+v", name, condition, last)
 }
 
 // succeeded returns a condition for await: the operation has succeeded on the current generation of the Shoot. A success on an

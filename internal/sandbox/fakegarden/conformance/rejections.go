@@ -21,12 +21,12 @@ import (
 //go:embed rejections.yaml
 var rejectionsText []byte
 
-// rejection is a request that every garden rejects. The expected reason and text are those of Gardener's API server: the local
-// garden verifies them, and the fake garden must return the same. Exactly one of Create, Update and request is set.
+// rejection is a request that every garden rejects. The expected reason and text are those of Gardener's API server: the tests of
+// the local garden verify them, and the fake garden must return the same ones. Exactly one of Create, Update and request is set.
 type rejection struct {
 	Name   string
 	Reason metav1.StatusReason
-	// Text is part of the error message.
+	// Text must occur in the error message.
 	Text string
 	// Create is a patch that makes a valid Shoot invalid before its creation. If a garden accepts the Shoot, the test fails and the
 	// Shoot remains.

@@ -171,7 +171,7 @@ func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, befo
 		t.Errorf("one change of the spec raised the generation from %d to %d", before.Generation, shoot.Generation)
 	}
 	if workers := shoot.Spec.Provider.Workers; len(workers) != 1 || workers[0].Maximum != 5 {
-		t.Errorf("the change is not in the shoot: %+v", workers)
+		t.Errorf("the shoot does not contain the change: %+v", workers)
 	}
 	if now, was := shoot.Spec.Provider.Workers[0].Machine.Image, before.Spec.Provider.Workers[0].Machine.Image; *now.Version != *was.Version {
 		t.Errorf("the machine image changed from %s to %s without a request", *was.Version, *now.Version)
@@ -185,7 +185,7 @@ func (g Garden) checkDeletion(ctx context.Context, t *testing.T, name string) {
 	var last *gardencorev1beta1.LastOperation
 	g.remove(ctx, t, name, func(shoot *gardencorev1beta1.Shoot) { last = shoot.Status.LastOperation })
 	if last == nil || last.Type != gardencorev1beta1.LastOperationTypeDelete {
-		t.Errorf("got the last operation %+v of the shoot, want its deletion", last)
+		t.Errorf("the shoot's last operation is %+v, want its deletion", last)
 	}
 	for _, object := range []client.Object{
 		&gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Name: name}},

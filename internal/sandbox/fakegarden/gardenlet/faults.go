@@ -31,10 +31,10 @@ const (
 	FaultFailOnce Fault = "fail-once"
 	// FaultSpent has no effect. It is the value of the Shoot's key after FaultFailOnce has failed an operation.
 	FaultSpent Fault = "failed-once"
-	// FaultStuck keeps the operation in Processing until the fault is removed.
+	// FaultStuck keeps the operation in the Processing state until the fault is removed.
 	FaultStuck Fault = "stuck"
-	// FaultRateLimit puts the operation into Error with ERR_INFRA_RATE_LIMITS_EXCEEDED for twice its duration. Then the operation
-	// continues.
+	// FaultRateLimit keeps the operation in the Error state, with the code ERR_INFRA_RATE_LIMITS_EXCEEDED, for twice the operation's
+	// duration. Then the operation continues.
 	FaultRateLimit Fault = "rate-limit"
 	// FaultQuota fails every attempt with ERR_INFRA_QUOTA_EXCEEDED.
 	FaultQuota Fault = "quota"
@@ -63,8 +63,8 @@ func (g *Gardenlet) fault(ctx context.Context, shoot string) (Fault, error) {
 	return "", nil
 }
 
-// spendFailure records that FaultFailOnce has failed a Shoot. It runs in every reconciliation of a failed Shoot, so a crash
-// after the failure was reported cannot make the Shoot fail twice.
+// spendFailure records that FaultFailOnce has made an operation of the Shoot fail. It runs in every reconciliation of a failed
+// Shoot, so a crash after the failure was reported cannot make the Shoot fail twice.
 func (g *Gardenlet) spendFailure(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	last := shoot.Status.LastOperation
 	if last == nil || last.State != gardencorev1beta1.LastOperationStateFailed {

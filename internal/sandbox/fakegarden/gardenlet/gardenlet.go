@@ -47,7 +47,7 @@ type Runtimes interface {
 	Stop(ctx context.Context, technicalID string) error
 }
 
-// Endpoint is the address of the API server of a runtime.
+// Endpoint contains the address and the CA of a runtime's API server.
 type Endpoint struct {
 	// URL may include a path. It can change whenever the garden starts.
 	URL string
@@ -127,7 +127,7 @@ func (g *Gardenlet) Run(ctx context.Context) error {
 }
 
 // informer returns an informer that queues every Shoot that exists, changes or is deleted. Deleted Shoots are queued because
-// their runtime may be running if the gardenlet was killed during the deletion.
+// their runtime may still be running if the gardenlet was killed during the deletion.
 func (g *Gardenlet) informer(shoots queue) (cache.SharedIndexInformer, error) {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

@@ -36,8 +36,8 @@ func (g *Gardenlet) start(ctx context.Context, shoot *gardencorev1beta1.Shoot) (
 	return endpoint, g.publishAuthority(ctx, shoot, endpoint.CA)
 }
 
-// keepRunning starts the runtime of a Shoot that already has an address, for example after a restart of the gardenlet. The
-// address can change. It is idempotent.
+// keepRunning starts the runtime of a Shoot that already has an address, for example after a restart of the gardenlet. It writes
+// the address to the Shoot's status, because the address can have changed. keepRunning is idempotent.
 func (g *Gardenlet) keepRunning(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	if len(shoot.Status.AdvertisedAddresses) == 0 {
 		return nil

@@ -27,15 +27,15 @@ func (g *Gardenlet) writeStatus(
 	return nil
 }
 
-// report sets the progress of an operation on the current generation of a Shoot. It also sets the seed, the technical ID and the
-// UID in the status.
+// report updates the Shoot's status: the state and progress of the given operation, the observed generation, the seed, the
+// technical ID and the UID. It does not write the Shoot.
 func (g *Gardenlet) report(shoot *gardencorev1beta1.Shoot, operation gardencorev1beta1.LastOperationType, now progress) {
 	status := &shoot.Status
 	status.Gardener = gardencorev1beta1.Gardener{ID: "simulated", Name: "simulated-gardenlet", Version: "simulated"}
 	status.ObservedGeneration = shoot.Generation
 	if now.state == gardencorev1beta1.LastOperationStateSucceeded {
 		hibernation := shoot.Spec.Hibernation
-		// The API server of a hibernated runtime keeps running because stopping it would lose its objects.
+		// A hibernated runtime's API server keeps running, because stopping it would delete the runtime's objects.
 		status.IsHibernated = hibernation != nil && hibernation.Enabled != nil && *hibernation.Enabled
 	}
 	status.SeedName = shoot.Spec.SeedName

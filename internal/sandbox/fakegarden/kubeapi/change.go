@@ -184,7 +184,7 @@ func (r *request) modified() error {
 
 // restrict undoes changes that the request may not make. If the kind has a status subresource, a request for the subresource can
 // change only the status, and any other request can change everything except the status. As on a real API server, other changes
-// are ignored instead of rejected, because clients send whole objects. restrict may modify the object in changed.
+// are ignored instead of rejected, because clients send whole objects. restrict may modify changed.
 func (r *request) restrict(old object, changed runtime.Object) (client.Object, error) {
 	limited, err := asObject(changed)
 	if err != nil || !r.resource.Status {
@@ -242,7 +242,7 @@ func (s *Server) change(r *request, merge merge) (object, error) {
 }
 
 // write admits an object and stores it, unless the request is a dry run or nothing has changed. An unchanged object keeps its
-// resource version, so that repeated writes of controllers cause no events. If the object is marked for deletion and has no
+// resource version, so that repeated writes by controllers do not cause events. If the object is marked for deletion and has no
 // finalizers, write removes it.
 //
 // write stores the file before the object becomes visible. If the process dies in between, the change still takes effect: it is

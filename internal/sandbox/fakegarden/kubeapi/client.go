@@ -65,7 +65,7 @@ func (s *Server) Config() *rest.Config {
 }
 
 // transport is an http.RoundTripper that calls a handler in this process, in a separate goroutine for each request. A handler
-// that streams its response, such as a watch, waits for the reader of the body.
+// that streams its response, such as a watch, blocks until the client reads the body.
 type transport struct {
 	*Server
 

@@ -78,8 +78,8 @@ func discovery(kinds []Kind) map[string]any {
 	return documents
 }
 
-// versionInfo returns the response of /version. If the version is unknown, the numbers are empty. Build and platform are those of
-// this process.
+// versionInfo returns the response of /version. If the version is unknown, the version numbers are empty. The build information
+// and the platform are those of this process.
 func versionInfo(kubernetes string) version.Info {
 	number := strings.TrimPrefix(kubernetes, "v")
 	info := version.Info{

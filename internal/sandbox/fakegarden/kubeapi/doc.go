@@ -14,5 +14,5 @@
 //   - Server-side apply records which manager owns which field.
 //
 // The server itself has no admission rules, no defaults and no authorization. To add a rule, extend the Admit function of the API
-// that uses the server; to add a kind, its list of kinds; to add a verb, Server.answer.
+// that uses the server; to add a kind, extend this API's list of kinds; to add a verb, extend Server.answer.
 package kubeapi

@@ -42,8 +42,9 @@ type request struct {
 	subresource string
 }
 
-// ServeHTTP implements http.Handler. The paths are those of every Kubernetes API server. The caller must have authenticated the
-// user; version, health and discovery need no authorization. A watch writes its own response, because the response is a stream.
+// ServeHTTP implements http.Handler. The paths are the same as on a real API server. The caller must have authenticated the user.
+// Requests for the version, health and discovery documents need no authorization. A watch writes its own response, because the
+// response is a stream.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if document, ok := s.document(r); ok {
 		reply(w, http.StatusOK, document)
@@ -102,7 +103,8 @@ func (s *Server) parse(r *http.Request) (*request, error) {
 	return parsed, nil
 }
 
-// findVerb returns the verb of a request for an object or a collection, depending on whether the request has a name.
+// findVerb returns the API verb for the HTTP method: for one object if the request has a name, and for a collection otherwise. It
+// returns an empty string if the method is not supported.
 func (r *request) findVerb() string {
 	verbs := map[string]string{http.MethodGet: "list", http.MethodPost: "create"}
 	switch {

@@ -28,7 +28,7 @@ type Kind struct {
 	// that an earlier version of the program has stored.
 	ReadOnly bool
 	// Review means that clients can only create objects of this kind, such as TokenReviews, and that the server does not store them.
-	// The handler in Options.Subresources under the name of the resource returns the response.
+	// The handler that Options.Subresources contains under the resource name returns the response.
 	Review bool
 	// ShortNames and Categories are names that clients accept instead of the resource, such as the short name ns for namespaces, or
 	// the category all.
@@ -73,7 +73,7 @@ type Options struct {
 	// Dir is the folder for the object files. Only this server may use it. Open creates a missing folder.
 	Dir string
 	// Version returns the Kubernetes version that the server reports, such as 1.35.4. If it is nil or returns an empty string, the
-	// version is unknown and /version reports no numbers.
+	// version numbers in the /version response are empty.
 	Version func(ctx context.Context) string
 	// Admit completes and validates a change before it is stored. old is nil for a creation. object is nil for the removal of an
 	// object that has no finalizers left. Admit may modify object but not old, and may increment the generation. Admit must read
@@ -117,8 +117,8 @@ type resource struct {
 
 	// objects contains the objects by key. It is guarded by Server.mu.
 	objects map[types.NamespacedName]object
-	// fields returns the field manager, which merges changes. Creating a field manager is slow, so the first change of the kind
-	// creates it.
+	// fields returns the field manager, which merges changes. Creating a field manager is slow, so it is created only when the first
+	// object of the kind changes.
 	fields func() (*managedfields.FieldManager, error)
 }
 
@@ -158,8 +158,8 @@ func Open(options Options) (*Server, error) {
 	return s, nil
 }
 
-// Get implements client.Reader without a request. It returns an error that satisfies apierrors.IsNotFound if there is no object
-// with the given key. It ignores options. into must have the Go type of the kind.
+// Get implements client.Reader without sending a request. It returns an error that satisfies apierrors.IsNotFound if there is no
+// object with the given key. It ignores options. into must have the Go type of the kind.
 func (s *Server) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	resource, err := s.resourceOf(into)
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *Server) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// List implements client.Reader without a request. It returns all objects of a kind, sorted by key. It ignores options.
+// List implements client.Reader without sending a request. It returns all objects of a kind, sorted by key. It ignores options.
 func (s *Server) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	resource, err := s.resourceOf(into)
 	if err != nil {

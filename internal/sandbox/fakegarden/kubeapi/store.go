@@ -20,7 +20,7 @@ import (
 
 const (
 	extension = ".json"
-	// clusterScope is the folder for objects without a namespace.
+	// clusterScope is the folder name for objects without a namespace, in place of the namespace.
 	clusterScope = "-"
 )
 
@@ -41,8 +41,8 @@ func (s *Server) existing(resource *resource, key types.NamespacedName) (object,
 	return found, nil
 }
 
-// selected returns the objects for which selects returns true, sorted by key, and the resource version of this state. A watch
-// that starts at this version receives every later change.
+// selected returns the objects that satisfy selects, sorted by key, and the resource version of this state. A watch that starts
+// at this version receives every later change.
 func (s *Server) selected(resource *resource, selects func(client.Object) bool) ([]object, uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -110,8 +110,8 @@ func (s *Server) load() error {
 	})
 }
 
-// restore adds the object in a file without admitting it again. It raises the server's version to that of the object, if that is
-// higher.
+// restore adds the object in a file without admitting it again. If the object's resource version is higher than the server's
+// version counter, it raises the counter to this version.
 func (s *Server) restore(file []byte) error {
 	restored, err := s.decodeFile(file)
 	if err != nil {
@@ -190,8 +190,8 @@ func copyOf(of client.Object) client.Object {
 // formatVersion returns a resource version as a string, which clients must treat as opaque.
 func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }
 
-// withoutVersion returns a copy of an object without the resource version and the times of the field managers, which every change
-// updates.
+// withoutVersion returns a copy of an object without its resource version and without the timestamps in its managed fields, so
+// that two versions can be compared: every write updates both.
 func withoutVersion(of client.Object) client.Object {
 	copied := copyOf(of)
 	copied.SetResourceVersion("")

@@ -50,9 +50,9 @@ type user struct {
 // userKey is the context key for the user who sent a request.
 type userKey struct{}
 
-// authenticate returns the user of a request, identified by a client certificate or a token. It returns 401 without valid
-// credentials and 403 for a user without a role, like a real API server. If a request has both, the certificate takes precedence.
-// The error does not say why credentials are invalid, because the reason would help an attacker.
+// authenticate returns the user of a request, identified by a client certificate or a token. If a request has both, the
+// certificate takes precedence. Like a real API server, it returns 401 without valid credentials and 403 for a user without a
+// role. The error does not say why credentials are invalid, because the reason would help an attacker.
 func (s *Server) authenticate(r *http.Request, runtime *runtime) (user, error) {
 	found, ok := runtime.byCertificate(r)
 	if !ok {
@@ -142,8 +142,8 @@ func rolesOf(ctx context.Context, objects client.Reader, account client.ObjectKe
 	return roles
 }
 
-// privateClaims contains Kubernetes' private claims in a token: the account for which the token was issued. The names are those
-// of Kubernetes, so that tests can read the claims in the same way as with a real runtime.
+// privateClaims contains Kubernetes' private claims in a token: the account for which the token was issued. The JSON names are
+// those of Kubernetes, so that tests can read the claims as in a real runtime's token.
 type privateClaims struct {
 	Kubernetes struct {
 		Namespace string           `json:"namespace"`
@@ -198,7 +198,8 @@ func (s *Server) issueToken(
 }
 
 // loadTokenKey loads the key that signs tokens, or creates it. All runtimes share the key, because the audience of a token
-// identifies its runtime. Tokens remain valid across restarts. To invalidate all tokens, remove the file and restart the server.
+// identifies its runtime. Tokens remain valid across restarts. To invalidate all tokens, remove the key file and restart the
+// server.
 func loadTokenKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, tokenKeyFile)
 	key, err := os.ReadFile(path)

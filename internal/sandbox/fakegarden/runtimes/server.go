@@ -132,7 +132,8 @@ func Listen(ctx context.Context, options Options) (*Server, error) {
 		tls: &tls.Config{
 			MinVersion:   tls.VersionTLS12,
 			Certificates: []tls.Certificate{serving},
-			// The CA for client certificates depends on the path of the request, so byCertificate verifies them instead of the handshake.
+			// The CA for client certificates depends on the path of the request, so byCertificate verifies client certificates, not the
+			// TLS handshake.
 			ClientAuth: tls.RequestClientCert,
 		},
 		version: options.Version, more: options.More, dir: options.Dir, log: options.Log,
@@ -140,7 +141,7 @@ func Listen(ctx context.Context, options Options) (*Server, error) {
 	}, nil
 }
 
-// listen listens on the address that the file contains. If the file does not exist or the address is in use, it listens on a free
+// listen listens on the address in the file at path. If the file does not exist or the address is in use, it listens on a free
 // port and writes the new address to the file. The gardenlet then publishes the new addresses of all runtimes, and older
 // kubeconfigs stop working.
 func listen(ctx context.Context, path string) (net.Listener, error) {
@@ -164,9 +165,9 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Start implements gardenlet.Runtimes. If the runtime is running, its objects remain and it accepts certificates that the given
-// CA has signed from now on. Start holds the lock while it loads the objects, so that concurrent calls never open the same
-// folder.
+// Start implements gardenlet.Runtimes. A runtime that is already running keeps its objects, but from now on accepts only
+// certificates signed by the given CA. Start holds the lock while it loads the objects, so that concurrent calls never open the
+// same folder.
 func (s *Server) Start(ctx context.Context, technicalID string, clientCA []byte) (gardenlet.Endpoint, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(clientCA) {

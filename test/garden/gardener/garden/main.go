@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/localgarden"
 )
 
-// Exit codes of the command. After SIGINT or SIGTERM, the command exits with success.
+// Exit codes of the command. After SIGINT or SIGTERM, the command exits with code 0.
 const (
 	exitFailure = 1
 	exitUsage   = 2

@@ -47,7 +47,7 @@ func (c *Certificates) CA() []byte { return c.authority.CertificatePEM() }
 // Authority returns the files of the CA itself. Its key also signs ServiceAccount tokens.
 func (c *Certificates) Authority() Files { return c.files("ca") }
 
-// Server issues a serving certificate for hosts and writes it to files with the given name.
+// Server issues a serving certificate for the given hosts and writes the certificate and its key to files with the given name.
 func (c *Certificates) Server(name string, hosts ...string) (Files, error) {
 	pair, err := c.authority.IssueServer(name, hosts...)
 	if err != nil {
@@ -56,7 +56,8 @@ func (c *Certificates) Server(name string, hosts ...string) (Files, error) {
 	return c.write(name, pair)
 }
 
-// Client issues a client certificate for a user and groups and writes it to files that are named after the user.
+// Client issues a client certificate for a user and groups and writes the certificate and its key to files that are named after
+// the user.
 func (c *Certificates) Client(user string, groups ...string) (Files, error) {
 	pair, err := c.issueClient(user, groups)
 	if err != nil {
@@ -66,7 +67,7 @@ func (c *Certificates) Client(user string, groups ...string) (Files, error) {
 }
 
 // TLS issues a client certificate for a user and groups and returns a client configuration with the certificate and the CA. It
-// writes no files.
+// does not write any files.
 func (c *Certificates) TLS(user string, groups ...string) (rest.TLSClientConfig, error) {
 	pair, err := c.issueClient(user, groups)
 	if err != nil {

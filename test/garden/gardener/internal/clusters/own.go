@@ -75,7 +75,7 @@ func (o *Own) Close() error {
 	return errors.Join(failures...)
 }
 
-// host returns the host of a runtime, which the first call for this runtime opens.
+// host returns the host of the named runtime. The first call for a runtime opens its host.
 func (o *Own) host(name string) (*host, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,8 +94,8 @@ func (o *Own) host(name string) (*host, error) {
 const sharedName = "shared"
 
 // Shared runs one kube-apiserver for all runtimes. Users of one runtime can see the objects of all runtimes, and objects remain
-// when a runtime is deleted. There can be about 1,100 runtimes: a TLS handshake lists the client CAs of all of them in at most 64
-// KiB. It is safe for concurrent use.
+// when a runtime is deleted. It supports about 1,100 runtimes, because each TLS handshake contains a list of all client CAs,
+// which is limited to 64 KiB. It is safe for concurrent use.
 type Shared struct {
 	host *host
 }

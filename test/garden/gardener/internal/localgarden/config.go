@@ -66,7 +66,7 @@ func Parse(arguments []string, output io.Writer) (Config, error) {
 	return config.complete()
 }
 
-// complete validates the flags and sets the defaults that depend on other flags or on the executable.
+// complete validates the flags and sets the defaults that depend on other flags or on the path of the executable.
 func (c Config) complete() (Config, error) {
 	if c.Dir == "" {
 		return Config{}, errors.New("--dir is missing")

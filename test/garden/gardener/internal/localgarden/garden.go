@@ -21,7 +21,8 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
 )
 
-// closableRuntimes are the runtimes for the gardenlet. Close stops their API servers but does not delete their objects.
+// closableRuntimes provides the gardenlet with the API servers of runtimes. Close stops these servers but does not delete their
+// objects.
 type closableRuntimes interface {
 	gardenlet.Runtimes
 	Close() error

@@ -89,7 +89,8 @@ func (p *Ports) save() error {
 	return atomicfile.Write(p.path, content)
 }
 
-// WaitFree waits until a server can listen on the port. When a garden is killed, its servers need a moment to exit.
+// WaitFree waits until a server can listen on the port. After a garden has been killed, its servers can hold their ports for a
+// moment. WaitFree returns an error if the context ends first.
 func WaitFree(ctx context.Context, port int) error {
 	return Until(ctx, freeport.Address(port)+" is free", func(ctx context.Context) error { return freeport.Check(ctx, port) })
 }

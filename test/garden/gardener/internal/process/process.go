@@ -62,8 +62,8 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// run starts the process and waits for it on a locked thread. Linux sends the parent death signal when the thread that started
-// the process ends.
+// run starts the process and waits for it. It runs on a locked OS thread, because Linux sends the parent death signal as soon as
+// the thread that started the process ends.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
