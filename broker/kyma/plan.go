@@ -58,8 +58,8 @@ func isPinned(source string) bool {
 }
 
 // planConfiguration returns the text of the plan's configuration for the version, and the name of its ConfigMap. Both are empty
-// if there is none. The ConfigMap has the label keb-config=true and, if a version is given, the label
-// runtime-version-VERSION=true. The key in it is the name of the plan, or default.
+// if there is no such ConfigMap. The ConfigMap has the label keb-config=true and, if a version is given, the label
+// runtime-version-VERSION=true. The text is the value of the key named after the plan or, if there is none, of the key "default".
 func (k Kyma) planConfiguration(ctx context.Context, plan, version string) (text, name string, err error) {
 	selector, which := "keb-config=true", ""
 	if version != "" {

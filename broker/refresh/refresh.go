@@ -26,7 +26,7 @@ const (
 	// validity is the time after which a stored address is read again. It is long because each read costs an admin kubeconfig and
 	// an audit entry in the Provisioner, while a rotation of certificate authorities takes weeks.
 	validity = 7 * 24 * time.Hour
-	// retryAfter is the time between two attempts to read an address.
+	// retryAfter is the time after which a failed read of an address or a maintenance window is repeated.
 	retryAfter = 10 * time.Minute
 	// missingEvery is the interval between two searches for instances without an address.
 	missingEvery = 24 * time.Hour

@@ -61,8 +61,8 @@ func watch(config Config, offer *catalog.Catalog, recorder *audit.Recorder, log 
 	}.Part()
 }
 
-// catalogEntry returns the audit entry for changed files: the entity tags of the catalog before and after the
-// change, or the error of invalid files.
+// catalogEntry returns the audit entry for a change of the catalog files. It contains the catalog's entity tags before and after the
+// change and, if the files are invalid, the error.
 func catalogEntry(reload catalog.Reload) auditlog.Entry {
 	entry := auditlog.Entry{Action: auditlog.ActionCatalog, Status: http.StatusOK, Reason: "The files of the catalog changed."}
 	entry.Before, entry.After = auditlog.Difference(auditlog.Fields{"etag": reload.Before}, auditlog.Fields{"etag": reload.After})

@@ -23,9 +23,9 @@ func CheckVersion(kind, version string) error {
 		return nil
 	case kind == environment.KindUpgradeKyma && !catalog.IsKymaVersion(version):
 		return failure.New(failure.Invalid,
-			"version is not a Kyma version. Use letters, digits, dots, hyphens and underscores, at most 128 characters.")
+			"The version must be a Kyma version: at most 128 letters, digits, dots, hyphens and underscores.")
 	case kind == environment.KindUpgradeCluster && !kubernetesVersions.MatchString(version):
-		return failure.New(failure.Invalid, "version is not a Kubernetes version. Use a form such as 1.34 or 1.34.2.")
+		return failure.New(failure.Invalid, "The version must be a Kubernetes version such as 1.34 or 1.34.2.")
 	default:
 		return nil
 	}

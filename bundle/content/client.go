@@ -43,7 +43,7 @@ type ClientOptions struct {
 	Limits archive.Limits
 }
 
-// Client fetches the content of Bundles from provisioners, also from others than this project's, and uploads content.
+// Client uploads the content of Bundles, and fetches it from provisioners, including those of other projects.
 type Client struct {
 	http    *http.Client
 	timeout time.Duration

@@ -286,7 +286,7 @@ func (i *image) check(layers []ocispec.Descriptor) error {
 		case layer.Digest.Validate() != nil || layer.Digest.Algorithm() != digest.SHA256:
 			return terminal("a layer of the image has no sha256 digest")
 		case strings.HasSuffix(layer.MediaType, "zstd"):
-			return terminal("a layer of the image is compressed with zstd: build the image with gzip")
+			return terminal("a layer of the image is compressed with zstd, which is not supported: rebuild the image with gzip-compressed layers")
 		case !strings.Contains(layer.MediaType, "tar"):
 			return terminal("a layer of the image is not a tar archive: its media type is %q", layer.MediaType)
 		}

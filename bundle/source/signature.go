@@ -134,7 +134,7 @@ func (s *signatures) tagged(ctx context.Context) error {
 	}
 }
 
-// errEnough ends the listing of referrers once enough were read.
+// errEnough stops the listing of referrers once enough signatures have been found.
 var errEnough = errors.New("enough")
 
 // referring reads the signatures that are attached to the image as OCI referrers. If the registry does not support the referrers

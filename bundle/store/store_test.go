@@ -305,7 +305,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestFullVolume checks that the error for a full volume tells operators what to do, that no stored file is lost, and that no temporary
+// TestFullVolume checks that the error for a full volume has a remedy for operators, that no stored file is lost, and that no temporary
 // file is left.
 func TestFullVolume(t *testing.T) {
 	folder := t.TempDir()

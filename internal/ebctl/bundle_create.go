@@ -59,9 +59,9 @@ func newBundleCreateCommand(session *session, cluster *clusterFlags) *cobra.Comm
 func (o *bundleOrder) addSources(flags *pflag.FlagSet) {
 	flags.StringVar(&o.image, "image", "", "an OCI image or artifact")
 	flags.StringVar(&o.git, "git", "", "a Git repository; needs --branch, --tag or --commit")
-	flags.StringVar(&o.branch, "branch", "", "the branch of the Git repository")
-	flags.StringVar(&o.tag, "tag", "", "the tag of the Git repository")
-	flags.StringVar(&o.commit, "commit", "", "the commit of the Git repository")
+	flags.StringVar(&o.branch, "branch", "", "a branch of the Git repository")
+	flags.StringVar(&o.tag, "tag", "", "a tag in the Git repository")
+	flags.StringVar(&o.commit, "commit", "", "a commit in the Git repository")
 	flags.StringVar(&o.directory, "directory", "", "the folder in the Git repository (default: the root)")
 	flags.StringVar(&o.http, "http", "", "the URL of an archive")
 	flags.StringVar(&o.sha256, "sha256", "", "the SHA-256 digest of the archive in hexadecimal digits")

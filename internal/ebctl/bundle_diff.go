@@ -205,7 +205,7 @@ func changeFrom(path string) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	case err != nil:
 		return nil, usage("reading the manifest: %w", err)
 	case len(text) > maxManifest:
-		return nil, usage("the manifest has more than %d bytes", maxManifest)
+		return nil, usage("the manifest is larger than %d bytes", maxManifest)
 	}
 
 	return parseChange(text)

@@ -59,8 +59,8 @@ func runtimeSorts() []string {
 	return []string{"newest", "oldest", "name", "-name", "plan", "-plan", "region", "-region", "account", "-account"}
 }
 
-// newRuntimesCommand returns a list command with the filters of the /runtimes endpoint. The commands for instances and runtimes
-// of the broker differ only in their tables. The Provisioner has no filters for plans and platform regions.
+// newRuntimesCommand returns a list command with flags for the filters of the /runtimes endpoint. The broker's lists of instances and of
+// runtimes differ only in their tables. The Provisioner supports only a few of the filters.
 func newRuntimesCommand(session *session, short string, table output.Rows, row func(operatorapi.Runtime) []string) *cobra.Command {
 	var (
 		filter operatorapi.ListRuntimesParams

@@ -139,7 +139,8 @@ func (b *bundleCollector) provisioner(ctx context.Context, subject bundleSubject
 	b.shared(ctx, subject.runtimeID)
 }
 
-// subject adds the instance, or the runtime in the Provisioner, and its newest operations. It sets subject.runtimeID.
+// subject adds the operation, if there is one, the instance (broker) or the runtime (Provisioner), and its newest operations. It sets
+// subject.runtimeID.
 func (b *bundleCollector) subject(ctx context.Context, subject *bundleSubject) {
 	if subject.operationID != "" {
 		b.operation(ctx, subject.operationID)

@@ -260,7 +260,7 @@ func Reasons() []ReasonMeaning {
 		{ReasonClusterNotFound, "Gardener does not have the cluster", "check the logs of Gardener, unless somebody removed the cluster manually"},
 		{ReasonClusterUnreachable, "the API server of the cluster does not respond or rejects the kubeconfig", "see the description for the host and the cause; the operation retries automatically; if it has failed, update the kubeconfig and retry"},
 		{
-			ReasonRuntimeUnknown, "the Provisioner does not know the runtime that it should remove",
+			ReasonRuntimeUnknown, "the Provisioner does not know the runtime that it was asked to remove",
 			"check APP_PROVISIONER_URL, then retry. If the cluster is gone, skip `Remove_Runtime`",
 		},
 		{

@@ -155,8 +155,8 @@ func (p *Poller) join(ctx context.Context, name, operationID string) (*batch, ti
 	return p.send(ctx, name, tenant.choose(operationID, limit, now), now), 0
 }
 
-// send sends the request in a separate goroutine, because the first poll of the batch may leave before the others. The request
-// carries the trace of that poll. The caller holds the mutex.
+// send starts the request for the given operations and returns its batch. The request runs in its own goroutine, because the poll that
+// started it may stop waiting before the others do. It carries the trace of that poll. The caller holds the mutex.
 func (p *Poller) send(ctx context.Context, name string, operationIDs []string, now time.Time) *batch {
 	tenant := p.tenants[name]
 	request, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -361,7 +361,7 @@ func (a *Adopter) conclude(ctx context.Context, known map[string]bool, options t
 
 	if len(report.ShootsChanged) > 0 {
 		report.Irreversible = []string{
-			"the patch of these Shoots: Gardener does not accept a Shoot without its credentialsBindingName afterwards, and Kyma Provisioner cannot change such a Shoot",
+			"the patch of these Shoots: once credentialsBindingName is set, Gardener does not allow its removal, and Kyma Provisioner cannot change a Shoot that has it",
 		}
 	}
 

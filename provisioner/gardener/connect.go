@@ -59,7 +59,7 @@ func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.Rou
 
 	config.QPS, config.Burst = perSecond, burst
 
-	// The warnings concern deprecated fields. The tests of package shoot check the golden files for such fields.
+	// Suppress warnings of the API server. They are about deprecated fields, and the tests of package shoot find those in the golden files.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 
 	for _, wrap := range wrappers {

@@ -16,8 +16,8 @@ import (
 
 const (
 	// fieldManager is the field manager of all server-side applies. The creation and later changes of a Shoot share it, so the
-	// API server removes the fields that a change omits. It differs from the manager of Kyma Provisioner, which applied whole
-	// Shoots as formerManager: an apply under that name would remove all of those fields that our order omits.
+	// API server removes the fields that a change omits. It differs from formerManager, with which Kyma Provisioner
+	// applied whole Shoots: an apply under that name would remove every field that Kyma Provisioner set and this Provisioner does not.
 	fieldManager = "environment-broker-provisioner"
 	// formerManager is the field manager of Kyma Provisioner, and of earlier versions of this Provisioner.
 	formerManager = "provisioner"

@@ -74,7 +74,7 @@ func (s *Store) PostponeShootWindow(ctx context.Context, due DueWindow, until ti
 	changed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE shoot_windows SET due_at = ? WHERE instance_id = ? AND due_at = ?`,
 		storage.At(until), due.InstanceID, due.At)
 
-	return changed == 1, failure.While(err, "postponing the maintenance window of instance %s", due.InstanceID)
+	return changed == 1, failure.While(err, "postponing the refresh of the maintenance window of instance %s", due.InstanceID)
 }
 
 // RemoveShootWindow removes the window of an instance that has no runtime.

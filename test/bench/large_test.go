@@ -238,7 +238,7 @@ func (z *sized) measureSize(s *scope) samples {
 }
 
 // alternate measures the rates of the broker and of its floor by turns, because the speed of the machine changes from one second to the
-// next. With the large database, it also measures the CPU time per request to the broker.
+// next. It also measures the CPU time per request to the broker.
 func (z *sized) alternate(s *scope, name string, broker *program, request, floor func(number int) load.Request) sample {
 	programs := []string{"the broker", "PostgreSQL"}
 	costs := make([]time.Duration, len(programs))
@@ -259,10 +259,6 @@ func (z *sized) alternate(s *scope, name string, broker *program, request, floor
 		for i := range costs {
 			costs[i] += after[i] - before[i]
 		}
-	}
-
-	if z.size == smallSize {
-		return measured
 	}
 
 	for i, program := range programs {

@@ -217,7 +217,7 @@ func kindOf(err error) string {
 		return "no response in time"
 	}
 
-	return "the response cannot be read"
+	return "no usable response"
 }
 
 // tenant returns the claims of the user that determine which instances the user sees. It ignores an email address that the issuer

@@ -20,7 +20,7 @@ const (
 // TimeLayout is the format of times. All times are in UTC.
 const TimeLayout = "2006-01-02 15:04:05"
 
-// Type states what is being maintained.
+// Type is the object of the maintenance, such as the cluster or Kyma.
 type Type string
 
 // The types of events.

@@ -91,7 +91,8 @@ func (c *Client) FollowEvents(ctx context.Context, params operatorapi.ListEvents
 	return after, unreachable(err)
 }
 
-// eventError is an error in the content of a stream, or an error of the function that handles its events.
+// eventError is an error in the content of a stream, or one that the event handler returned. Other errors mean that the broker could not be
+// reached.
 type eventError struct{ cause error }
 
 // Error returns the text of the cause.

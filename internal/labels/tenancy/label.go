@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// hashPrefix is the prefix of labels that are hashes. It tells people how the label was computed from the ID.
+	// hashPrefix is the prefix of labels that are hashes. It shows how the label was computed from the ID.
 	hashPrefix = "sha256-"
 	// hashBytes is the length of the truncated hash. With 128 bits, accidental collisions are practically impossible.
 	hashBytes = 16

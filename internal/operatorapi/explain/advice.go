@@ -167,7 +167,7 @@ func rules() []rule {
 			inBroker(func(s situation) bool {
 				return s.repeating() && strings.Contains(s.Timeline[len(s.Timeline)-1].Message, "in progress")
 			}),
-			"If the runtime still has an operation of a Kyma Provisioner that was killed, nothing will continue that operation. End it as described in docs/operator/kyma-provisioner.md.",
+			"If a Kyma Provisioner was killed during an operation on this runtime, nothing continues that operation. To end it, see docs/operator/kyma-provisioner.md.",
 		},
 		{
 			inBroker(situation.refusesBroker),

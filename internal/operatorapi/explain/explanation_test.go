@@ -138,7 +138,7 @@ func TestOf(t *testing.T) {
 			continues: "in 5s",
 			advice: []string{
 				"The message has been the same for 30m00s. Check the system that it names: the operation may not continue on its own.",
-				"If the runtime still has an operation of a Kyma Provisioner that was killed, nothing will continue that operation. End it as described in docs/operator/kyma-provisioner.md.",
+				"If a Kyma Provisioner was killed during an operation on this runtime, nothing continues that operation. To end it, see docs/operator/kyma-provisioner.md.",
 			},
 		},
 		"RepeatsShortly": {

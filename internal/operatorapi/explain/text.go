@@ -50,8 +50,8 @@ func (e Explanation) Continues() string {
 	return text
 }
 
-// ProblemText returns a problem on one line: the message, what the other system reported, and component and reason in parentheses,
-// as far as they are known.
+// ProblemText formats a problem on one line: the message, what the other system reported and, if known, the component and the reason in
+// parentheses.
 func ProblemText(problem operatorapi.Problem) string {
 	var origin []string
 
@@ -93,8 +93,8 @@ func (e Explanation) Cause() string {
 	return text
 }
 
-// Values of System.State in the operator API. A half-open breaker lets a single trial call through; an open breaker rejects all
-// calls.
+// Values of System.State in the operator API. An open breaker rejects all calls. The third value, "half-open", needs no constant: the
+// breaker then lets a single trial call through.
 const (
 	breakerClosed = "closed"
 	breakerOpen   = "open"

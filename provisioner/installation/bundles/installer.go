@@ -50,7 +50,7 @@ type Options struct {
 	// Kubeconfigs issues the kubeconfigs for the bundle provisioner. Validity is their lifetime.
 	Kubeconfigs Kubeconfigs
 	Validity    time.Duration
-	// DeletionTimeout limits how long the removal of a component waits until its objects on the runtime's cluster are deleted.
+	// DeletionTimeout limits how long the removal of a component waits for its objects on the runtime's cluster to be deleted.
 	DeletionTimeout time.Duration
 	Now             func() time.Time
 }
