@@ -393,7 +393,7 @@ func TestSkipped(t *testing.T) {
 		"damaged password": {func(f fixture, each kymarows.Instance) {
 			f.former.Exec(`UPDATE instances SET provisioning_parameters =
 				jsonb_set(provisioning_parameters::jsonb, '{ers_context,sm_operator_credentials,clientsecret}', '"!"')`+ofFirst, each.ID)
-		}, "decrypting the credentials"},
+		}, "decrypting the Service Manager credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -71,7 +71,7 @@ func TestParseRejects(t *testing.T) {
 		"plan":             {"quotas: [{name: a, limit: 1, plans: [awz]}]", `the catalog has no plan "awz"`},
 		"empty region":     {"quotas: [{name: a, limit: 1, regions: ['']}]", "a region is empty"},
 		"whose limits":     {"quotas: [{name: a, limit: 1, limits: {x: 1}}]", "per has neither account nor subaccount"},
-		"limit of tenant":  {"quotas: [{name: a, limit: 1, per: [account], limits: {x: -2}}]", "the limit of x must not be negative, except -1"},
+		"limit of tenant":  {"quotas: [{name: a, limit: 1, per: [account], limits: {x: -2}}]", "the limit for x must not be negative, except -1"},
 		"too many":         {many, "at most 100 are supported"},
 		"too many tenants": {"quotas: [{name: a, limit: 1, per: [account], limits: {" + tenants(1001) + "}}]", "at most 1000 are supported"},
 	} {

@@ -250,7 +250,7 @@ func TestCompare(t *testing.T) {
 		wanted := map[string]string{ // the reason, or the kind if a difference has no reason
 			"gone": "instance-without-runtime", "r-x": "runtime-without-shoot", "r-lost": "restorable",
 			"r-foreign": "does not describe an instance", "r-vanished": "state of the runtime is deleted", "r-moved": "exists and has another runtime",
-			"r-renamed": "another Shoot, c-other",
+			"r-renamed": "a different Shoot, c-other",
 		}
 		found := f.compare()
 

@@ -247,21 +247,20 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		estimator: estimator, comparer: comparer, streams: s.streams(config, stores, publisher, requests),
 	})
 
-	refreshers := append(s.addresses(stores, access), s.windows(stores, provisioner)...)
-
-	return s.serve(ctx, config, served{operators, connected.bundles}, requests, slices.Concat(stores.audit, connected.parts, runner.Parts(), s.retention(config, stores), refreshers, []lifecycle.Part{
-		{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
-		watch(config, plans, recorder, s.Log),
-		{Name: "feed", Run: follow.Run},
-		s.rotation(),
-		publisher.Part(),
-		estimator.Part(clock.RealClock{}, s.Log),
-		conductor.Part(clock.RealClock{}, s.Log),
-		s.report(comparer, stores.reports, config.ReconcileInterval),
-		s.repair(stores, access, config.BTPCheckInterval),
-		s.recovery("the Provisioner", system, provisioner.Probe, stores, wake),
-		{Name: "engine", Run: engine.Run, StopsEarly: true},
-	})...)
+	return s.serve(ctx, config, served{operators, connected.bundles}, requests, slices.Concat(stores.audit, connected.parts, runner.Parts(), s.retention(config, stores),
+		s.refreshers(stores, access, provisioner), []lifecycle.Part{
+			{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
+			watch(config, plans, recorder, s.Log),
+			{Name: "feed", Run: follow.Run},
+			s.rotation(),
+			publisher.Part(),
+			estimator.Part(clock.RealClock{}, s.Log),
+			conductor.Part(clock.RealClock{}, s.Log),
+			s.report(comparer, stores.reports, config.ReconcileInterval),
+			s.repair(stores, access, config.BTPCheckInterval),
+			s.recovery("the Provisioner", system, provisioner.Probe, stores, wake),
+			{Name: "engine", Run: engine.Run, StopsEarly: true},
+		})...)
 }
 
 // retention returns the lifecycle.Parts that remove old timelines and events.
@@ -327,22 +326,17 @@ func (s *Service) newEngine(config Config, store *operations.Store, processes []
 	return engine, nil
 }
 
-// addresses returns the lifecycle.Parts that read missing cluster addresses and refresh old ones.
-func (s *Service) addresses(stores stores, access clusterclient.Access) []lifecycle.Part {
-	refresher := &refresh.Refresher{
+// refreshers returns the lifecycle.Parts that read the addresses of clusters and the maintenance windows of Shoots, both missing and old
+// ones.
+func (s *Service) refreshers(stores stores, access clusterclient.Access, provisioner *provisionerclient.Client) []lifecycle.Part {
+	addresses := &refresh.Refresher{
 		DB: s.DB, Endpoints: stores.endpoints, Instances: stores.instances, Kubeconfigs: access, Clock: clock.RealClock{}, Log: s.Log,
 	}
-
-	return refresher.Parts()
-}
-
-// windows returns the lifecycle.Parts that read the maintenance windows of Shoots.
-func (s *Service) windows(stores stores, provisioner *provisionerclient.Client) []lifecycle.Part {
 	windows := &refresh.Windows{
 		DB: s.DB, Store: stores.orchestrations, Instances: stores.instances, Provisioner: provisioner, Clock: clock.RealClock{}, Log: s.Log,
 	}
 
-	return windows.Parts()
+	return append(addresses.Parts(), windows.Parts()...)
 }
 
 // SealedColumns returns the sealed columns of the broker's database.

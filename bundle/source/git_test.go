@@ -232,7 +232,7 @@ func TestGitLimits(t *testing.T) {
 		"pack":    {archive.Limits{CompressedBytes: 100_000}, "more than 100000 compressed bytes"},
 		"objects": {archive.Limits{Bytes: 1 << 20}, "more than 2097152 bytes in total"},
 		"files":   {archive.Limits{Files: 1}, "more than 1 files"},
-		"content": {archive.Limits{Bytes: 5 << 20}, "or 5 MiB"},
+		"content": {archive.Limits{Bytes: 5 << 20}, "or more than 5 MiB"},
 	} {
 		mustFail(t, name, source.Options{Limits: test.limits}, fromGit(server.URL+"/app.git", main), true, test.want)
 	}

@@ -208,7 +208,7 @@ func TestInvalidImages(t *testing.T) {
 		"many": {"each layer takes time", func(tag string) { images.push(t, tag, ocispec.MediaTypeImageConfig, many...) }, "has 129 layers"},
 		"zstd": {"the author can choose another compression", func(tag string) {
 			images.push(t, tag, ocispec.MediaTypeImageConfig, zstd)
-		}, "build the image with gzip"},
+		}, "rebuild the image with gzip-compressed layers"},
 		"no tar": {"the artifact is something else", func(tag string) { images.push(t, tag, artifactConfig, chart) }, `its media type is "application/json"`},
 		"digest": {"the digest is part of an address", func(tag string) { images.push(t, tag, artifactConfig, wrong) }, "no sha256 digest"},
 		"layers": {"their order has no meaning", func(tag string) { images.push(t, tag, artifactConfig, layer, layer) }, "must have one layer, but has 2"},

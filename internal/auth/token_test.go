@@ -114,7 +114,7 @@ func TestTokens(t *testing.T) {
 		"OtherIssuer":   {reason: "a token of a different issuer is rejected", token: signed(map[string]any{"iss": "https://evil.example.com"}), wantRejection: "from a different issuer"},
 		"OtherAudience": {reason: "a token for another service is rejected", token: signed(map[string]any{"aud": "somebody"}), wantRejection: "audience"},
 		"NoAudience":    {reason: "a token without an audience is rejected", token: signed(map[string]any{"aud": nil}), wantRejection: "audience"},
-		"NoName":        {reason: "the audit log needs a name", token: signed(map[string]any{"sub": nil}), wantRejection: `no claim "sub"`},
+		"NoName":        {reason: "the audit log needs a name", token: signed(map[string]any{"sub": nil}), wantRejection: `no "sub" claim`},
 		"OtherKey":      {reason: "a known key ID does not make a signature valid", token: sign(t, jose.ES256, other, claims(nil)), wantRejection: "from a different issuer"},
 		"NoAlgorithm":   {reason: "an unsigned token is rejected", token: unsigned(`{"alg":"none"}`), wantRejection: "no valid signature"},
 		"Symmetric":     {reason: "a public key is not a shared secret", token: sign(t, jose.HS256, []byte(strings.Repeat("k", 64)), claims(nil)), wantRejection: "no valid signature"},

@@ -143,7 +143,7 @@ func TestRemoveRuntime(t *testing.T) {
 		},
 		"Provisioner not known yet": {
 			reason: "a rejection is inconclusive until the broker knows whether the Provisioner supports keys", data: ordered, provision: taken, unknown: true,
-			wantKind: failure.Waiting, wantText: "not yet known",
+			wantKind: failure.Waiting, wantText: "does not know yet",
 		},
 		"Provisioner away before the order": {
 			reason: "whether a runtime exists is unknown until the Provisioner responds", data: ordered, provision: away,

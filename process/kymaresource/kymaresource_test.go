@@ -422,7 +422,7 @@ func TestReplacedObjects(t *testing.T) {
 
 	f.settings.Template = "{apiVersion: operator.kyma-project.io/v1beta2, kind: Kyma, metadata: {namespace: elsewhere}}"
 	if _, _, err := ApplyKyma(f.options).Run(t.Context(), operation(), logging.Discard()); !failure.Is(err, failure.Permanent) ||
-		!strings.Contains(err.Error(), "restore the template") {
+		!strings.Contains(err.Error(), "restore the earlier template") {
 		t.Errorf("a template with another namespace: %v", err)
 	}
 

@@ -57,7 +57,7 @@ environment_broker_engine_operations_failed_total{kind="provision",reason="ERR_I
 # TYPE environment_broker_engine_operations_running gauge
 environment_broker_engine_operations_running{kind="deprovision"} 0
 environment_broker_engine_operations_running{kind="provision"} 1
-# HELP environment_broker_engine_step_attempts_total Step attempts, by operation kind, step, and outcome as shown in the timeline: done, waiting, retrying, not completed, failed, handed back.
+# HELP environment_broker_engine_step_attempts_total Step attempts, by kind of operation, step, and outcome as shown in the timeline: done, waiting, retrying, not completed, failed, handed back.
 # TYPE environment_broker_engine_step_attempts_total counter
 environment_broker_engine_step_attempts_total{kind="provision",outcome="done",step="Order"} 1
 environment_broker_engine_step_attempts_total{kind="provision",outcome="retrying",step="Order"} 1

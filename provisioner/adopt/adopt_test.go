@@ -285,7 +285,7 @@ func TestRefusedToStart(t *testing.T) {
 	}{
 		"old schema":    {func(f *fixture) { f.former.Exec(`UPDATE schema_migrations SET version = 202304270000`) }, "older than 202308180833"},
 		"dirty schema":  {func(f *fixture) { f.former.Exec(`UPDATE schema_migrations SET dirty = true`) }, "dirty"},
-		"other tables":  {func(f *fixture) { f.former.Exec(`DROP TABLE schema_migrations`) }, "no table schema_migrations"},
+		"other tables":  {func(f *fixture) { f.former.Exec(`DROP TABLE schema_migrations`) }, "no schema_migrations table"},
 		"open work":     {func(f *fixture) { f.former.Exec(`UPDATE operation SET state = 'IN_PROGRESS'`) }, "unfinished operations: operation"},
 		"other session": {func(f *fixture) { f.former.Connect("provisioner") }, "application provisioner"},
 		"wrong key": {func(f *fixture) {

@@ -11,10 +11,10 @@ import (
 )
 
 // ErrTenantUnknown is in the chain of errors about a tenant that Director does not know, for example because it was deleted.
-var ErrTenantUnknown = errors.New("Director does not know the tenant")
+var ErrTenantUnknown = errors.New("the tenant is unknown to Director")
 
 // errUnauthorized is in the chain of errors about a rejected access token. MakeRequest then fetches a new token.
-var errUnauthorized = errors.New("Director does not accept the access token")
+var errUnauthorized = errors.New("the access token was rejected by Director")
 
 // problem is an entry in the errors field of a response. Its extensions contain Director's error code.
 type problem struct {

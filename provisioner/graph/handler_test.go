@@ -216,7 +216,7 @@ func TestInvalidRequests(t *testing.T) {
 		"Body": {
 			reason: "The size of a body has a limit. The status is of HTTP, so that proxies understand it.",
 			query:  strings.Repeat(" ", 1<<20), status: http.StatusRequestEntityTooLarge,
-			want: `{"errors":[{"message":"the request is larger than 1024 KiB: send less`,
+			want: `{"errors":[{"message":"the request is larger than 1024 KiB: reduce it`,
 		},
 	}
 

@@ -186,10 +186,8 @@ func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
 		delay, c.wideAt, c.checkTo, c.added = longestDelay, now.Add(wideEvery), c.added, head.Number
 	}
 
-	if c.checked < c.checkTo {
-		if err := c.removeSalts(ctx); err != nil {
-			return true, err
-		}
+	if err := c.removeSalts(ctx); err != nil {
+		return true, err
 	}
 
 	scans := []*scan{newScan(chain.SourceEntry, head, delay), newScan(chain.SourceOperation, head, delay)}
@@ -417,6 +415,9 @@ func timeArgument(text string) any {
 // remove these salts, because the records did not exist yet. Each call checks one page of records, up to checkTo.
 func (c *Chainer) removeSalts(ctx context.Context) error {
 	last := min(c.checked+chainPage, c.checkTo)
+	if last <= c.checked {
+		return nil
+	}
 
 	numbers, err := storage.Select[int64](ctx, c.store.db.Reader(), `SELECT audit_chain.number FROM audit_chain
 		LEFT JOIN audit ON audit_chain.source = '`+chain.SourceEntry+`' AND audit.id = audit_chain.id

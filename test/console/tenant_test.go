@@ -51,7 +51,7 @@ func TestTenant(t *testing.T) {
 	b.accessible("first page of a tenant")
 	b.visit("/console/instances/other")
 	b.accessible("missing page")
-	b.waitText("There is no such page")
+	b.waitText("This page does not exist")
 
 	b.run(chromedp.Click(`form[action="/console/logout"] button`, chromedp.ByQuery))
 	b.wait("the login page", "location.pathname == '/console/login' && document.readyState == 'complete'")

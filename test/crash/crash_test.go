@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// Flags for the tests that inject two faults. For a longer search, run: go test ./test/crash -run Pairs -pairs 500 -seed 7
+// Flags for the tests that inject two faults. "go test ./test/crash -run Pairs -pairs 500 -seed 7" searches longer.
 var (
 	pairs = flag.Int("pairs", 10, "number of pairs of faults for each scenario")
 	seed  = flag.Uint64("seed", 1, "seed that draws the pairs of faults")

@@ -77,7 +77,7 @@ func TestLimits(t *testing.T) {
 		ctx    context.Context //nolint:containedctx // a table
 		get    func(context.Context) (any, error)
 	}{
-		{"the archive would be too large: 11 bytes, 10 are left", t.Context(), text("01234567890")},
+		{"the archive would be too large: the document has 11 bytes, but only 10 are left", t.Context(), text("01234567890")},
 		{"the time limit was reached", ended, text("")},
 		{"the token: *** is wrong", t.Context(), func(context.Context) (any, error) { return nil, errors.New("the token: x7 is wrong") }},
 	} {
@@ -97,7 +97,7 @@ func TestLimits(t *testing.T) {
 		t.Fatalf("got the manifest %+v", manifest)
 	}
 
-	for i, reason := range []string{"the archive would be too large: 11 bytes, 10 are left", "the time limit was reached", "the token: *** is wrong"} {
+	for i, reason := range []string{"the archive would be too large: the document has 11 bytes, but only 10 are left", "the time limit was reached", "the token: *** is wrong"} {
 		if manifest.Missing[i].Reason != reason {
 			t.Errorf("got %q, want %q", manifest.Missing[i].Reason, reason)
 		}

@@ -108,9 +108,9 @@ func TestInvalid(t *testing.T) {
 		"many waves": {
 			`{` + all + `,"strategy":{"waves":[` + strings.Repeat(`{"number":1},`, 20) + `{"number":1}]}}`, "strategy.waves has 21 entries",
 		},
-		"empty gate":       {`{` + all + `,"strategy":{"failureGate":{}}}`, "strategy.failureGate must have failures"},
-		"large gate":       {`{` + all + `,"strategy":{"failureGate":{"percentage":101}}}`, "strategy.failureGate must have"},
-		"negative gate":    {`{` + all + `,"strategy":{"failureGate":{"failures":-1}}}`, "strategy.failureGate must have"},
+		"empty gate":       {`{` + all + `,"strategy":{"failureGate":{}}}`, "strategy.failureGate must contain failures"},
+		"large gate":       {`{` + all + `,"strategy":{"failureGate":{"percentage":101}}}`, "strategy.failureGate must contain"},
+		"negative gate":    {`{` + all + `,"strategy":{"failureGate":{"failures":-1}}}`, "strategy.failureGate must contain"},
 		"unknown strategy": {`{` + all + `,"strategy":{"type":"serial"}}`, `strategy.type must be "parallel"`},
 		"old schedule":     {`{` + all + `,"strategy":{"schedule":"maintenanceWindow"}}`, "Set strategy.maintenanceWindow to true"},
 		"bad schedule":     {`{` + all + `,"strategy":{"schedule":"soon"}}`, "strategy.schedule must be"},
