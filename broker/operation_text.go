@@ -19,7 +19,7 @@ import (
 // stepConnecting is the step that connects to the cluster. It also runs for clusters that the tenant brings.
 const stepConnecting = "Get_Kubeconfig"
 
-// activityText returns the start of a sentence that describes what the operation is doing.
+// activityText returns the beginning of a progress message for users, such as "Creating the cluster".
 func activityText(record process.Record) string {
 	if record.Step == stepConnecting {
 		return "Connecting to the cluster"

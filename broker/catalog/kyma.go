@@ -53,7 +53,7 @@ type kymaModule struct {
 // InstallsKyma reports whether new runtimes of the plan get Kyma.
 func (p *Plan) InstallsKyma() bool { return p.Kyma != nil || p.LifecycleManager != nil }
 
-// limitKyma removes what the options switch off: the kyma section if there is no default Kyma version, the lifecycleManager
+// limitKyma removes the parts of the plan that the options switch off: the kyma section if there is no default Kyma version, the lifecycleManager
 // section unless Lifecycle Manager is on, the modules parameter if no section with modules remains, and the kymaVersion parameter
 // unless orders may choose the version. A plan with Lifecycle Manager keeps its kyma section, for runtimes on which the
 // Reconciler has installed Kyma. The plan must have passed content.check.

@@ -3,10 +3,12 @@ package refresh_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker/refresh"
@@ -18,6 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -109,4 +112,69 @@ func TestRefresh(t *testing.T) {
 	if left, err := store.ListDue(t.Context(), clock.Now().Add(1000*time.Hour), 10); len(left) > 0 || err != nil {
 		t.Errorf("the row of the deleted instance is left: %v, %v", left, err)
 	}
+}
+
+// TestAddMissingReadsAllPages has more instances than a page.
+func TestAddMissingReadsAllPages(t *testing.T) {
+	const count = 501
+
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		t.Helper()
+
+		keys, clock := storagetest.Keys(t), clock.RealClock{}
+
+		accepted, err := operations.Open(t.Context(), db, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		known, err := instances.Open(t.Context(), db, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		addresses, err := endpoints.Open(t.Context(), db, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		windows, err := orchestrations.Open(t.Context(), db, accepted)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+			for i := range count {
+				id := fmt.Sprintf("instance-%03d", i)
+				one := environment.Instance{ID: id, ShootName: "c-" + id, RuntimeID: "r-" + id, Provider: "aws", CreatedAt: clock.Now(), UpdatedAt: clock.Now()}
+
+				if err := storagetest.Insert(t.Context(), tx, known, one); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+
+		refreshers := []interface {
+			AddMissing(ctx context.Context) error
+		}{
+			&refresh.Refresher{Endpoints: addresses, Clock: clock}, &refresh.Windows{Store: windows, Clock: clock},
+		}
+		for _, refresher := range refreshers {
+			if err := refresher.AddMissing(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		if due, err := addresses.ListDue(t.Context(), clock.Now(), 2*count); len(due) != count || err != nil {
+			t.Errorf("%d addresses are due, want %d: %v", len(due), count, err)
+		}
+
+		if due, err := windows.DueShootWindows(t.Context(), clock.Now(), 2*count); len(due) != count || err != nil {
+			t.Errorf("%d windows are due, want %d: %v", len(due), count, err)
+		}
+	})
 }

@@ -173,8 +173,8 @@ func (r *Renderer) input(request Request, bundle fs.FS) (io.Reader, error) {
 	return &input, pack(bundle, &input, r.options.Input)
 }
 
-// explain converts the failure of a rendering process to an error for users. message is what the process wrote to its standard
-// error.
+// explain converts the failure of a rendering process to an error for users. message is the standard error output of the
+// process.
 func (r *Renderer) explain(err error, message string) error {
 	ended, started := errors.AsType[*exec.ExitError](err)
 

@@ -508,7 +508,7 @@ type Credential struct {
 	// Name The Secret with its namespace, or the ID of the cluster.
 	Name string `json:"name"`
 
-	// Obstacle What prevents a renewal now. Present only in responses to requests for a renewal.
+	// Obstacle Reason why a renewal is not possible now. Present only in responses to requests for a renewal.
 	Obstacle string `json:"obstacle,omitempty,omitzero"`
 
 	// Problem Why the latest renewal failed.
@@ -709,7 +709,7 @@ type Job struct {
 	// Example: 5m0s
 	Every string `json:"every"`
 
-	// Items What the job changes.
+	// Items Type of object that the job changes.
 	//
 	// Example: instances
 	Items string `json:"items"`
@@ -929,7 +929,7 @@ type Orchestration struct {
 	// ExpiresAt When the plan expires. Present only for plans that have not been applied.
 	ExpiresAt time.Time `json:"expiresAt,omitempty,omitzero"`
 
-	// Explanation What the orchestration does, why it waits, when it continues, and what operators can do. Absent in lists.
+	// Explanation Summary of the orchestration for operators: its current activity, the reason and the end of a wait, and the possible interventions. Absent in lists.
 	Explanation []string `json:"explanation,omitempty,omitzero"`
 
 	// LatestEnd The expected end if each unfinished upgrade takes the time within which 95 % of past upgrades ended. Present together with estimatedEnd.
@@ -1145,7 +1145,7 @@ type Problem struct {
 	// Component The system that caused the error.
 	Component string `json:"component,omitempty,omitzero"`
 
-	// Detail What another system reported about the error, for operators.
+	// Detail Error message of another system, for operators.
 	Detail string `json:"detail,omitempty,omitzero"`
 
 	// Message A line for people. The users of a platform read it in last_operation.
@@ -1286,7 +1286,7 @@ type Runtime struct {
 	// DeletionProtection Whether the broker rejects deletion requests from platforms.
 	DeletionProtection bool `json:"deletionProtection,omitempty,omitzero"`
 
-	// Events What the broker has done outside of operations, newest first. Only on GET /runtimes/{instance_id} of the broker.
+	// Events Actions of the broker outside of operations, such as renewals of credentials, newest first. Only in responses of the broker to GET /runtimes/{instance_id}.
 	Events          []Event `json:"events,omitempty,omitzero"`
 	GlobalAccountID string  `json:"globalAccountID"`
 	InstanceID      string  `json:"instanceID"`
@@ -1529,7 +1529,7 @@ type Upgrade struct {
 	Version string `json:"version,omitempty,omitzero"`
 }
 
-// UpgradeTime When the upgrade of an instance starts.
+// UpgradeTime Start time of an instance's upgrade.
 type UpgradeTime struct {
 	// Time The time, such as 2030-01-02T22:00:00Z.
 	Time time.Time `json:"time"`

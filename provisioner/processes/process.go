@@ -1,5 +1,4 @@
-// Package processes defines what the Provisioner does with runtimes. It has a process for each kind of operation, and a file for
-// each step.
+// Package processes defines the Provisioner's processes: one for each kind of operation on a runtime. Each step has its own file.
 //
 // The function All returns the processes. A step is a method of Options with the signature of process.RunFunc. Any step may run
 // again, even on another replica, after a crash or a lost response, so each step is idempotent. A step that creates or changes

@@ -1,5 +1,5 @@
-// Package instanceevents stores what the broker did to instances outside of operations, such as renewing a kubeconfig that another system
-// holds. As in Kubernetes, repeated events are combined, so a row is added only when the result changes.
+// Package instanceevents stores the broker's changes of instances outside of operations, such as the renewal of a kubeconfig that another
+// system holds. As in Kubernetes, repeated events are combined, so a row is added only when the result changes.
 //
 // Before a change outside of the database, the broker stores an intent. It removes the intent in the transaction that records the
 // event. If the replica dies in between, the next replica that works on the instance finds the intent and records the event.
