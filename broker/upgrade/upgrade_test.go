@@ -236,7 +236,7 @@ func TestRefused(t *testing.T) {
 		"no version": {
 			"a version with a prefix", upgrade.Order{Kind: cluster, Version: "v1.35"}, nil, failure.Invalid, "such as 1.34",
 		},
-		"no version of Kyma": {"a version is part of a path", upgrade.Order{Kind: kyma, Version: "../1"}, nil, failure.Invalid, "not a Kyma version"},
+		"no version of Kyma": {"a version is part of a path", upgrade.Order{Kind: kyma, Version: "../1"}, nil, failure.Invalid, "must be a Kyma version"},
 		"lost module": {"the plan lost a module of the instance", upgrade.Order{Kind: kyma}, func(instance *environment.Instance) {
 			instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Modules: []string{"lost"}}
 		}, failure.Conflict, `no longer has the module "lost"`},
