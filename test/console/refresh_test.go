@@ -1,11 +1,16 @@
 package console
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/environment-broker/environment-broker/test/harness"
@@ -23,14 +28,14 @@ func (b browser) refresh() {
 // wantHeld fails the test unless the page, after an event, sends no request until release is called, and then refreshes itself.
 func (b browser) wantHeld(what string, release func()) {
 	b.Helper()
-	eval[bool](b, `window.sent = 0; document.querySelector("[data-live]").dataset.former = "true"; true`)
+	eval[bool](b, `window.sent = 0; document.querySelector("[data-live] > *").dataset.former = "true"; true`)
 
 	if sent := eval[int](b, `htmx.trigger(document.querySelector("[data-live]"), "sse:change"), window.sent`); sent != 0 {
 		b.Errorf("%s: the page refreshes itself", what)
 	}
 
 	release()
-	b.wait(what+": the refresh", `document.querySelector("[data-live]") !== null && document.querySelector("[data-live][data-former]") === null`)
+	b.wait(what+": the refresh", `document.querySelector("[data-live] > *") !== null && document.querySelector("[data-former]") === null`)
 }
 
 // TestRefreshKeepsInput types a reason while the page refreshes itself, both in browsers that can move elements together with
@@ -128,7 +133,8 @@ func TestRefreshKeepsPlace(t *testing.T) {
 	b.run(chromedp.Navigate("about:blank"))
 }
 
-// TestRefreshAfterChangeDuringRefresh checks that a change during a refresh of the page leads to another refresh.
+// TestRefreshAfterChangeDuringRefresh checks that a change during a refresh of the page leads to another refresh: one that arrives
+// before the response, and one that arrives after the content was replaced.
 func TestRefreshAfterChangeDuringRefresh(t *testing.T) {
 	t.Parallel()
 
@@ -138,16 +144,87 @@ func TestRefreshAfterChangeDuringRefresh(t *testing.T) {
 
 	b := open(t, f.base)
 	b.logIn(viewer)
-	b.visit("/console/instances/one")
-	b.wait("the script of the page", "document.documentElement?.dataset.script === 'on'")
-	eval[bool](b, `window.sent = 0, document.addEventListener("htmx:beforeRequest", () => window.sent++), true`)
-	eval[bool](b, `htmx.trigger(document.querySelector("[data-live]"), "sse:change"), htmx.trigger(document.querySelector("[data-live]"), "sse:change"), true`)
-	b.wait("the second refresh", "window.sent === 2 && document.querySelector('.htmx-request') === null")
-	b.refresh()
+	b.run(chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(`window.EventSource = class extends EventSource {
+			constructor(...args) { super(...args); window.stream = this; }
+		}`).Do(ctx)
 
-	if sent := eval[int](b, "window.sent"); sent != 3 {
-		t.Errorf("a single change leads to %d requests", sent-2)
+		return err
+	}))
+	b.visit("/console/instances/one")
+	b.wait("the script of the page", "document.documentElement?.dataset.script === 'on' && window.stream !== undefined")
+
+	for event, name := range map[string]string{"htmx:beforeSend": "before the response", "htmx:afterSwap": "after the replacement"} {
+		eval[bool](b, fmt.Sprintf(`window.sent = 0, window.count = () => window.sent++, document.addEventListener("htmx:beforeSend", window.count),
+			document.addEventListener(%q, () => window.stream.dispatchEvent(new MessageEvent("change")), {once: true}),
+			window.stream.dispatchEvent(new MessageEvent("change"))`, event))
+		b.wait("the second refresh, of a change "+name, "window.sent === 2 && document.querySelector('.htmx-request') === null")
+		b.refresh()
+
+		if sent := eval[int](b, `document.removeEventListener("htmx:beforeSend", window.count), window.sent`); sent != 3 {
+			t.Errorf("%s: a single change leads to %d requests", name, sent-2)
+		}
 	}
 
 	b.run(chromedp.Navigate("about:blank"))
 }
+
+// TestRefreshAfterFailure checks that the page repeats a refresh that the server refuses, and one that does not reach the server.
+func TestRefreshAfterFailure(t *testing.T) {
+	t.Parallel()
+
+	f := start(t, 0)
+	f.client.Create("one", harness.PlanAWS)
+	f.client.WaitForEnd("one")
+
+	b := open(t, f.base)
+	b.logIn(viewer)
+
+	answers := make(chan fetchAction, 1)
+
+	chromedp.ListenTarget(b.ctx, func(event any) {
+		paused, is := event.(*fetch.EventRequestPaused)
+		if !is {
+			return
+		}
+
+		// The listener must not wait for the browser.
+		go func() {
+			var action chromedp.Action = fetch.ContinueRequest(paused.RequestID)
+
+			select {
+			case answer := <-answers:
+				action = answer(paused.RequestID)
+			default:
+			}
+
+			_ = chromedp.Run(b.ctx, action)
+		}()
+	})
+	b.visit("/console/instances/one")
+	b.wait("the script of the page", "document.documentElement?.dataset.script === 'on'")
+	b.run(fetch.Enable().WithPatterns([]*fetch.RequestPattern{{URLPattern: "*/console/instances/one"}}))
+
+	for name, answer := range map[string]fetchAction{
+		"refused": func(id fetch.RequestID) chromedp.Action {
+			return fetch.FulfillRequest(id, http.StatusServiceUnavailable)
+		},
+		"not reached": func(id fetch.RequestID) chromedp.Action {
+			return fetch.FailRequest(id, network.ErrorReasonConnectionRefused)
+		},
+	} {
+		answers <- answer
+
+		eval[bool](b, `document.querySelector("[data-live] > *").dataset.former = "true", htmx.trigger(document.querySelector("[data-live]"), "sse:change")`)
+		b.wait(name+": the repeated refresh", `document.querySelector("[data-live] > *") !== null && document.querySelector("[data-former]") === null`)
+
+		if problems := b.taken(); len(problems) == 0 || len(answers) > 0 {
+			t.Errorf("%s: the first refresh has not failed", name)
+		}
+	}
+
+	b.run(chromedp.Navigate("about:blank"))
+}
+
+// fetchAction returns an action that answers the request with the given ID instead of the server.
+type fetchAction func(fetch.RequestID) chromedp.Action

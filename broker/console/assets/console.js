@@ -167,8 +167,18 @@
 
   // 401 means that the session has ended. Reloading the page leads to the login.
   document.addEventListener("htmx:responseError", function (event) {
-    if (event.detail.xhr.status === 401) window.location.reload();
+    const status = event.detail.xhr.status;
+    if (status === 401) window.location.reload();
+    if (status === 429 || status >= 500) refreshLater(event);
   });
+  document.addEventListener("htmx:sendError", refreshLater);
+
+  // refreshLater repeats a failed refresh. Without that, the page would keep its state until the next change.
+  function refreshLater(event) {
+    if (!isRefresh(event)) return;
+    const live = event.detail.requestConfig.elt, delay = 3000;
+    window.setTimeout(function () { if (live.isConnected) htmx.trigger(live, "sse:change"); }, delay);
+  }
 
   // A refresh waits while the user presses a button or a link, selects text or has opened a dialog: replaced elements would lose the click or the
   // selection. The page refreshes once when the user has finished.
@@ -257,20 +267,10 @@
     refreshTimes();
     restore();
   });
-  // A change may arrive during a refresh. htmx would send the request from the element that the refresh replaces, so it would
-  // never be sent. Refresh again afterwards.
-  let again = false;
-  document.addEventListener("sse:change", function (event) {
-    if (event.target.classList.contains("htmx-request")) again = true;
-  }, true);
-
   // htmx sets the attributes of replaced elements again when it settles, so a section may close.
   document.addEventListener("htmx:afterSettle", function () {
     restore();
     kept = null;
-    const live = document.querySelector("[data-live]");
-    if (again && live) htmx.trigger(live, "sse:change");
-    again = false;
   });
 
   document.addEventListener("DOMContentLoaded", function () {

@@ -60,7 +60,7 @@ func OrchestrationsPage(list Orchestrations) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\" hx-trigger=\"sse:change\" hx-select=\"#results\" hx-swap=\"outerHTML\"><div class=\"table\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\" hx-trigger=\"sse:change\" hx-select=\"#results > *\" hx-swap=\"innerHTML\"><div class=\"table\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -356,7 +356,7 @@ func OrchestrationPage(o Orchestration) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "\" hx-trigger=\"sse:change\" hx-select=\"#orchestration\" hx-swap=\"outerHTML\"><div class=\"head\"><h1>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "\" hx-trigger=\"sse:change\" hx-select=\"#orchestration > *\" hx-swap=\"innerHTML\"><div class=\"head\"><h1>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1224,7 +1224,7 @@ func SystemsPage(status operatorapi.Status, now time.Time) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 98, "<div class=\"head\"><h1>Systems</h1><span class=\"live\">live</span><p class=\"lead\">The systems that the broker calls, as seen by the replica that serves this page. A circuit breaker opens after several failures in a row. The latency covers the last 256 calls, each until the end of the response.</p></div><div id=\"results\" class=\"table\" data-live hx-get=\"/console/systems\" hx-trigger=\"sse:change, every 5s\" hx-select=\"#results\" hx-swap=\"outerHTML\"><table><caption class=\"visually-hidden\">Systems</caption> <thead><tr><th scope=\"col\">System</th><th scope=\"col\">Circuit breaker</th><th scope=\"col\" class=\"number\">Calls in flight</th><th scope=\"col\" class=\"number\">Latency: median, 95 %</th><th scope=\"col\" class=\"number\">Failures in a row</th><th scope=\"col\">Since</th><th scope=\"col\">Last error</th><th scope=\"col\">Next call</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 98, "<div class=\"head\"><h1>Systems</h1><span class=\"live\">live</span><p class=\"lead\">The systems that the broker calls, as seen by the replica that serves this page. A circuit breaker opens after several failures in a row. The latency covers the last 256 calls, each until the end of the response.</p></div><div id=\"results\" class=\"table\" data-live hx-get=\"/console/systems\" hx-trigger=\"sse:change, every 5s\" hx-select=\"#results > *\" hx-swap=\"innerHTML\"><table><caption class=\"visually-hidden\">Systems</caption> <thead><tr><th scope=\"col\">System</th><th scope=\"col\">Circuit breaker</th><th scope=\"col\" class=\"number\">Calls in flight</th><th scope=\"col\" class=\"number\">Latency: median, 95 %</th><th scope=\"col\" class=\"number\">Failures in a row</th><th scope=\"col\">Since</th><th scope=\"col\">Last error</th><th scope=\"col\">Next call</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

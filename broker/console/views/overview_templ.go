@@ -29,7 +29,7 @@ func OverviewPage(o Overview) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><h1>Overview</h1><span class=\"live\">live</span></div><div id=\"overview\" class=\"stack\" data-live hx-get=\"/console/\" hx-trigger=\"sse:change\" hx-select=\"#overview\" hx-swap=\"outerHTML\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"head\"><h1>Overview</h1><span class=\"live\">live</span></div><div id=\"overview\" class=\"stack\" data-live hx-get=\"/console/\" hx-trigger=\"sse:change\" hx-select=\"#overview > *\" hx-swap=\"innerHTML\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
