@@ -3,6 +3,7 @@ package takeover
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,6 +42,29 @@ type Database struct {
 	db *sqlx.DB
 }
 
+// readOnly opens connections that cannot write. database/sql also uses it to replace a lost connection.
+type readOnly struct{ driver.Connector }
+
+// Connect implements driver.Connector.
+func (r readOnly) Connect(ctx context.Context) (driver.Conn, error) {
+	connection, err := r.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // database/sql inspects the driver's own errors
+	}
+
+	execer, able := connection.(driver.ExecerContext)
+	if !able {
+		return nil, errors.Join(fmt.Errorf("unexpected connection type %T", connection), connection.Close())
+	}
+
+	if _, err := execer.ExecContext(ctx, fmt.Sprintf(`SET application_name = '%s'; SET default_transaction_read_only = on;
+		SET statement_timeout = %d`, applicationName, callTimeout.Milliseconds()), nil); err != nil {
+		return nil, errors.Join(err, connection.Close())
+	}
+
+	return connection, nil
+}
+
 // Open connects to the former database. The session cannot write. Errors do not contain the connection string, because it contains a
 // password.
 func Open(ctx context.Context, url secret.String) (*Database, error) {
@@ -50,15 +74,13 @@ func Open(ctx context.Context, url secret.String) (*Database, error) {
 			"write postgres://user:password@host:port/name?sslmode=require")
 	}
 
-	database := &Database{db: sqlx.NewDb(sql.OpenDB(connector), "postgres")}
-	// The settings below apply to a single session.
+	database := &Database{db: sqlx.NewDb(sql.OpenDB(readOnly{connector}), "postgres")}
 	database.db.SetMaxOpenConns(1)
 
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
-	if _, err := database.db.ExecContext(ctx, fmt.Sprintf(`SET application_name = '%s'; SET default_transaction_read_only = on;
-		SET statement_timeout = %d`, applicationName, callTimeout.Milliseconds())); err != nil {
+	if err := database.db.PingContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("connecting to the former database: %w", err), database.Close())
 	}
 

@@ -3,6 +3,7 @@ package adopt_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -345,5 +346,37 @@ func TestConnectionStringIsNotRevealed(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "s3cret") || errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// TestNewSessionIsReadOnly ends the session in the former database, and checks that the next one cannot write either.
+func TestNewSessionIsReadOnly(t *testing.T) {
+	t.Parallel()
+
+	f := newFixture(t, kymarows.Example(0))
+	former, err := takeover.Open(t.Context(), f.former.URL)
+	f.must(err)
+
+	defer func() { f.must(former.Close()) }()
+
+	session := func() (id int) {
+		found, err := takeover.Select[int](t.Context(), former, `SELECT pg_backend_pid()`)
+		f.must(err)
+
+		return found[0]
+	}
+
+	first := session()
+	f.former.Exec(fmt.Sprintf(`SELECT pg_terminate_backend(%d, 10000)`, first))
+
+	// The first query may find out that the connection is lost.
+	_, _ = takeover.Select[int](t.Context(), former, `SELECT 1`)
+
+	if second := session(); second == first {
+		t.Fatal("the session has not ended")
+	}
+
+	if _, err := takeover.Select[string](t.Context(), former, `DELETE FROM cluster RETURNING id`); err == nil || !strings.Contains(err.Error(), "read-only") {
+		t.Errorf("the new session can write: %v", err)
 	}
 }
