@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the driver
@@ -18,6 +19,9 @@ import (
 
 // Key is the key with which Encrypt encrypts columns. In tests, it stands for the key of Kyma Provisioner and KEB.
 const Key secret.String = "a key of thirty-two bytes, truly"
+
+// endTimeout limits the time until the server no longer lists a closed session.
+const endTimeout = time.Minute
 
 //go:embed provisioner.sql
 var provisionerSchema string
@@ -61,38 +65,77 @@ func (d Database) Exec(text string, args ...any) {
 // run executes statements in one session.
 func (d Database) run(statements ...statement) {
 	d.Helper()
+	d.session(func(db *sqlx.DB) {
+		for _, each := range statements {
+			if _, err := db.ExecContext(d.Context(), db.Rebind(each.text), each.args...); err != nil {
+				d.Fatalf("%s: %v", each.text, err)
+			}
+		}
+	})
+}
 
-	db, err := sqlx.ConnectContext(d.Context(), "postgres", d.URL.Reveal())
-	if err != nil {
+// Dump returns the rows of all tables as text, so that tests can detect changes.
+func (d Database) Dump() (content string) {
+	d.Helper()
+	d.session(func(db *sqlx.DB) {
+		if err := db.GetContext(d.Context(), &content, `SELECT string_agg(table_name || ' ' ||
+				query_to_xml(format('SELECT * FROM %I AS row ORDER BY row::text', table_name), true, false, '')::text, '' ORDER BY table_name)
+			FROM information_schema.tables WHERE table_schema = 'public'`); err != nil {
+			d.Fatal(err)
+		}
+	})
+
+	return content
+}
+
+// session calls use with a session, and waits until the server no longer lists the session.
+func (d Database) session(use func(db *sqlx.DB)) {
+	d.Helper()
+
+	db := d.open(d.URL.Reveal())
+	db.SetMaxOpenConns(1)
+
+	var process int
+	if err := db.GetContext(d.Context(), &process, `SELECT pg_backend_pid()`); err != nil {
 		d.Fatal(err)
 	}
-	defer db.Close() //nolint:errcheck // The statement has been executed.
 
-	for _, each := range statements {
-		if _, err := db.ExecContext(d.Context(), db.Rebind(each.text), each.args...); err != nil {
-			d.Fatalf("%s: %v", each.text, err)
+	use(db)
+
+	if err := db.Close(); err != nil {
+		d.Fatal(err)
+	}
+
+	address, err := url.Parse(d.URL.Reveal())
+	if err != nil {
+		d.Fatal("the URL of the database is not valid")
+	}
+
+	address.Path = "/postgres"
+	watcher := d.open(address.String())
+	defer watcher.Close() //nolint:errcheck // It only reads.
+
+	for listed, deadline := true, time.Now().Add(endTimeout); listed; {
+		if err := watcher.GetContext(d.Context(), &listed, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, process); err != nil {
+			d.Fatal(err)
+		}
+
+		if time.Now().After(deadline) {
+			d.Fatalf("the server still lists a closed session after %s", endTimeout)
 		}
 	}
 }
 
-// Dump returns the rows of all tables as text, so that tests can detect changes.
-func (d Database) Dump() string {
+// open connects to a database.
+func (d Database) open(address string) *sqlx.DB {
 	d.Helper()
 
-	db, err := sqlx.ConnectContext(d.Context(), "postgres", d.URL.Reveal())
+	db, err := sqlx.ConnectContext(d.Context(), "postgres", address)
 	if err != nil {
 		d.Fatal(err)
 	}
-	defer db.Close() //nolint:errcheck // It only reads.
 
-	var content string
-	if err := db.GetContext(d.Context(), &content, `SELECT string_agg(table_name || ' ' ||
-			query_to_xml(format('SELECT * FROM %I AS row ORDER BY row::text', table_name), true, false, '')::text, '' ORDER BY table_name)
-		FROM information_schema.tables WHERE table_schema = 'public'`); err != nil {
-		d.Fatal(err)
-	}
-
-	return content
+	return db
 }
 
 // Connect opens a session as a running program would, and keeps it open until the test ends. application is the application_name
@@ -100,10 +143,7 @@ func (d Database) Dump() string {
 func (d Database) Connect(application string) (user string) {
 	d.Helper()
 
-	db, err := sqlx.ConnectContext(d.Context(), "postgres", d.URL.Reveal())
-	if err != nil {
-		d.Fatal(err)
-	}
+	db := d.open(d.URL.Reveal())
 
 	d.Cleanup(func() { _ = db.Close() }) // the database may already be gone
 	db.SetMaxOpenConns(1)
