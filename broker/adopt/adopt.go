@@ -260,7 +260,7 @@ func (a *Adopter) store(ctx context.Context, former formerInstance, instance env
 	})
 	if storage.IsDuplicate(err) {
 		return failure.New(failure.Permanent,
-			"this broker already has an instance with its ID or its Shoot name, or the only instance that the plan allows for the account")
+			"this broker already has an instance with this ID or Shoot name, or the account already has the one instance that the plan allows")
 	}
 
 	return err

@@ -25,7 +25,7 @@ const (
 	// repairID is the ID under which package reports ensures that only one replica checks at a time. The report with this ID stores
 	// the progress of the current pass over all runtimes.
 	repairID = "service-manager"
-	// checkBatch is the maximum number of runtimes that are checked every repairEvery.
+	// checkBatch is the maximum number of runtimes in a batch. A batch starts every repairEvery.
 	checkBatch  = 25
 	repairEvery = 10 * time.Second
 	// batchTimeout limits the duration of a batch, in case runtimes are slow. Until then, no other replica starts the next batch,

@@ -1,6 +1,6 @@
-// Package estimate predicts when running operations will end, from the durations of past operations and of their steps. An
-// Estimator reads a bounded number of recent operations every minute (Part) and keeps their durations in memory, so polls need
-// no further query. Each replica has a separate Estimator.
+// Package estimate predicts when running operations will end, from the durations of past operations and of their steps. Every
+// minute, an Estimator reads a bounded number of recent operations (see Estimator.Part) and keeps their durations in memory, so
+// polls need no further query. Each replica has its own Estimator.
 package estimate
 
 import (

@@ -102,7 +102,8 @@ func (a *API) addVersions(ctx context.Context, shown []operatorapi.Runtime) erro
 	return err
 }
 
-// clusters returns the ordered cluster configurations by instance ID. It omits instances whose requests cannot be decrypted.
+// clusters returns the cluster configuration that each instance has ordered, by instance ID. It omits instances whose requests cannot
+// be decrypted.
 func (a *API) clusters(ctx context.Context, ids []string) (map[string]environment.Cluster, error) {
 	complete, _, err := a.Instances.GetAll(ctx, a.DB.Reader(), ids)
 	ordered := make(map[string]environment.Cluster, len(complete))

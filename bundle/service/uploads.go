@@ -19,9 +19,9 @@ func (s *Service) cleanUp(ctx context.Context, bundle *v1alpha1.Bundle) error {
 	return s.contents.RemoveUpload(bundle.Name)
 }
 
-// keptUploads returns the names of the Bundles whose uploads a rollback may need. They are the Bundles in the histories of
-// BundleDeployments whose source is an upload with a digest. The name of a Bundle is derived from its template, so a rollback
-// creates a Bundle with the same name. The digest ensures that the kept upload is the content that this template describes.
+// keptUploads returns the names of the Bundles whose uploads a rollback may need: those in the histories of BundleDeployments, if
+// the template in the history has an upload with a digest as its source. The name of a Bundle is derived from its template, so a
+// rollback creates a Bundle with the same name, and the digest ensures that the kept upload is the content of that template.
 func (s *Service) keptUploads(ctx context.Context) (map[string]bool, error) {
 	list := &v1alpha1.BundleDeploymentList{}
 	if err := s.manager.GetClient().List(ctx, list); err != nil {

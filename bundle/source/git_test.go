@@ -192,12 +192,12 @@ func TestGitDirectories(t *testing.T) {
 	for directory, want := range map[string]string{
 		"..": "leaves the repository", "../x": "leaves the repository", "/x": "leaves the repository", "a/../../b": "leaves the repository",
 		"link": "has no folder link", "none": "has no folder none", "root": "has no folder root",
-		"out": `"l" is a link to "../../secret", which leaves the folder`, "up": `"l" is a link to "../a/x", which leaves the folder`,
+		"out": `"l" is a link to "../../secret", which is outside the folder`, "up": `"l" is a link to "../a/x", which is outside the folder`,
 	} {
 		mustFail(t, directory, source.Options{}, fromGit(url, main, inFolder(directory)), true, want)
 	}
 
-	mustFail(t, "the root has links out", source.Options{}, fromGit(url, main), true, "which leaves the folder")
+	mustFail(t, "the root has links out", source.Options{}, fromGit(url, main), true, "which is outside the folder")
 	repository.commit(map[string]string{"root": "r"})
 
 	for _, directory := range []string{"", ".", "./"} {

@@ -119,7 +119,7 @@ func TestHTTPErrors(t *testing.T) {
 		"/cut":       {"the connection may have been lost", false, "unexpected EOF"},
 		"/announced": {"a large file is not read", true, "has 1073741824 bytes; at most 1048576 are permitted"},
 		"/endless":   {"the size is bounded", true, "the archive is larger than 1 MiB"},
-		"/outside":   {"the archive is hostile", true, `the path "../a" leaves the folder`},
+		"/outside":   {"the archive is hostile", true, `the path "../a" is outside the folder`},
 		"/truncated": {"the file itself is damaged", true, "unexpected EOF"},
 		"/loop":      {"redirects are bounded", true, "more than 5 times"},
 		"/elsewhere": {"a redirect may contain a secret", false, "cannot be reached"},

@@ -217,7 +217,7 @@ func TestInvalidImages(t *testing.T) {
 		}, "does not list any images"},
 		"hostile": {"it is outside the bundle", func(tag string) {
 			images.push(t, tag, ocispec.MediaTypeImageConfig, images.layer(t, map[string]string{"../x": ""}))
-		}, `the path "../x" leaves the folder`},
+		}, `the path "../x" is outside the folder`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tag := strings.ReplaceAll(name, " ", "-")

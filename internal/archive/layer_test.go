@@ -97,12 +97,12 @@ func TestHostileLayers(t *testing.T) {
 		layers [][]entry
 		want   string
 	}{
-		"parent":         {"it is outside the folder", [][]entry{{file("../x", "x")}}, "leaves the folder"},
-		"whiteout":       {"it removes something outside", [][]entry{{file("../.wh.x", "")}}, "leaves the folder"},
+		"parent":         {"it is outside the folder", [][]entry{{file("../x", "x")}}, "is outside the folder"},
+		"whiteout":       {"it removes something outside", [][]entry{{file("../.wh.x", "")}}, "is outside the folder"},
 		"whiteout of ..": {"it removes the parent", [][]entry{{file("d/.wh...", "")}}, "removes no file"},
-		"hard link":      {"it reads something outside", [][]entry{{hardLink("a", "../../etc/passwd")}}, "leaves the folder"},
-		"absolute":       {"it reads something outside", [][]entry{{hardLink("a", "/etc/passwd")}}, "leaves the folder"},
-		"link out":       {"the second link starts at another folder than its path says", [][]entry{{file("a/b/c", "x"), link("a/b/up", "../..")}, {link("a/b/up/out", "../../../x"), hardLink("h", "out")}}, "leaves the folder"},
+		"hard link":      {"it reads something outside", [][]entry{{hardLink("a", "../../etc/passwd")}}, "is outside the folder"},
+		"absolute":       {"it reads something outside", [][]entry{{hardLink("a", "/etc/passwd")}}, "is outside the folder"},
+		"link out":       {"the second link starts at another folder than its path says", [][]entry{{file("a/b/c", "x"), link("a/b/up", "../..")}, {link("a/b/up/out", "../../../x"), hardLink("h", "out")}}, "is outside the folder"},
 		"link of link":   {"a link to a folder is no file", [][]entry{{folder("d"), link("l", "d"), hardLink("h", "l")}}, "something that is not a file"},
 		"loop":           {"it has no end", [][]entry{{link("a", "b"), link("b", "a"), file("a/x", "x")}}, "is not valid"},
 		"device":         {"it is no content", [][]entry{{entry{tar.Header{Name: "x", Typeflag: tar.TypeChar}, ""}}}, "neither a file nor a folder"},

@@ -52,7 +52,7 @@ func pack(archive *tar.Writer, tree fs.FS, name string, entry fs.DirEntry) error
 		}
 
 		if !staysInside(name, target) {
-			return invalid("%q is a link to %q, which leaves the folder", name, target)
+			return invalid("%q is a link to %q, which is outside the folder", name, target)
 		}
 
 		header.Typeflag, header.Linkname, header.Mode = tar.TypeSymlink, target, 0o777

@@ -120,7 +120,7 @@ func (t *Tree) Link(name, target string) error {
 	case t.limits.NoLinks:
 		return invalid("%q is neither a file nor a folder", shortened(name))
 	case !fs.ValidPath(name) || !staysInside(name, target):
-		return invalid("%q is a link to %q, which leaves the folder", shortened(name), shortened(target))
+		return invalid("%q is a link to %q, which is outside the folder", shortened(name), shortened(target))
 	}
 
 	if err := t.add(name, link); err != nil {
@@ -150,7 +150,7 @@ func staysInside(name, target string) bool {
 func (t *Tree) check(name string) error {
 	switch {
 	case !fs.ValidPath(name) || name == ".":
-		return invalid("the path %q leaves the folder, or is not valid", shortened(name))
+		return invalid("the path %q is outside the folder or not valid", shortened(name))
 	case strings.Count(name, "/") >= t.limits.Depth:
 		return invalid("the path %q has more than %d elements", shortened(name), t.limits.Depth)
 	default:
@@ -322,7 +322,7 @@ func explain(name string, err error) error {
 		return invalid("%q occurs twice, or both as a file and as a folder", shortened(name))
 	case !numbered && !errors.Is(err, fs.ErrClosed), number == syscall.ENAMETOOLONG, number == syscall.ELOOP, number == syscall.EINVAL,
 		number == syscall.ENOENT:
-		return invalid("the path %q leaves the folder, or is not valid", shortened(name))
+		return invalid("the path %q is outside the folder or not valid", shortened(name))
 	default:
 		return err
 	}

@@ -242,7 +242,7 @@ func count(metrics prometheus.Registerer) func(reason string) {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_requests_refused_total",
 		Help: "Rejected requests, by reason: unauthenticated, forbidden, rate_limited, unchecked (credentials that could not be verified), " +
-			"cross_origin (a page of another origin in a browser), unknown_host (without authentication), login_delayed (after failed logins).",
+			"cross_origin (sent by a browser for a page of another origin), unknown_host (an unexpected Host header while authentication is off), login_delayed (too soon after failed logins).",
 	}, []string{"reason"})
 	metrics.MustRegister(refused)
 

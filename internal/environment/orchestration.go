@@ -107,8 +107,9 @@ type Target struct {
 	NotBefore, NotAfter time.Time
 	// Window is the maintenance window of the instance in the form of fleet.Window.String, or empty.
 	Window string
-	// ChosenAt is the time before the deadline that the owner has chosen for the upgrade, or zero. ChosenBy is the user who chose
-	// it. The upgrade then needs no maintenance window, and later waves do not wait for it.
+	// ChosenAt is the start time that the owner has chosen for the upgrade, or zero if there is none. It is before the deadline.
+	// ChosenBy is the user who chose it. An upgrade with a chosen time needs no maintenance window, and later waves do not wait for
+	// it.
 	ChosenAt time.Time
 	ChosenBy string
 	// FromVersion and ToVersion are the planned versions before and after the upgrade. ToVersion is empty if the upgrade chooses

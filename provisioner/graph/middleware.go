@@ -20,8 +20,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// bounded limits the body of a request to maxBody bytes, and the parts of its JSON to the limits of package bounds. gqlgen would report a
-// longer body as a failed operation with status 200, which proxies and clients without GraphQL cannot detect.
+// bounded limits the body of a request to maxBody bytes and applies the limits of package bounds to its JSON. gqlgen would report a
+// longer body as a failed operation with status 200, which proxies and other clients that do not know GraphQL take for a success.
 func bounded(next http.Handler, present graphql.ErrorPresenterFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))

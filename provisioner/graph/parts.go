@@ -33,7 +33,7 @@ func (p *parts) problem() string {
 	case p.longName:
 		return fmt.Sprintf("a name of more than %d bytes", maxName)
 	case p.deepValue:
-		return fmt.Sprintf("a value with more than %d nested lists and objects", bounds.MaxDepth)
+		return fmt.Sprintf("a value whose lists and objects are nested more than %d levels deep", bounds.MaxDepth)
 	default:
 		return ""
 	}

@@ -31,7 +31,7 @@ func StatusOf(record process.Record) Status {
 
 	if record.State == process.Canceled {
 		status.Problem = process.Problem{
-			Message: "canceled by a deprovisioning or by an operator", Reason: "canceled", Component: failure.ComponentProvisioner,
+			Message: "canceled by an operator or because the runtime is being deprovisioned", Reason: "canceled", Component: failure.ComponentProvisioner,
 		}
 	}
 

@@ -35,7 +35,7 @@ func (f *fixture) setState(operationID string, state process.State, problem proc
 
 func TestPublicStates(t *testing.T) {
 	quota := process.Problem{Message: "no quota", Reason: "ERR_QUOTA", Component: "gardener"}
-	canceled := "canceled by a deprovisioning or by an operator"
+	canceled := "canceled by an operator or because the runtime is being deprovisioned"
 
 	cases := map[string]struct {
 		reason      string

@@ -157,5 +157,5 @@ func (noReleases) Manifests(context.Context, string) ([]installation.ManifestFil
 
 func errNoReleases() error {
 	return failure.New(failure.Invalid,
-		"kymaConfig: this Provisioner has no releases of Kyma: omit it, or ask an operator to set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY")
+		"kymaConfig: this Provisioner has no releases of Kyma: omit kymaConfig, or ask an operator to set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY")
 }

@@ -12,8 +12,8 @@ import (
 // StateRetrying is the state that lists show for a pending target whose earlier upgrade has failed.
 const StateRetrying = "retrying"
 
-// textRemoved is the description that lists show for a target whose upgrade was removed after its retention period.
-const textRemoved = "The upgrade was removed after its retention period."
+// textRemoved is the description that lists show for a target whose upgrade the retention has removed from the database.
+const textRemoved = "The record of this upgrade was deleted after its retention period."
 
 // shownState is the SQL expression for the current state of a target. While the target is in progress, this is the state of its
 // upgrade, except that a target whose upgrade is still pending is shown as in progress.

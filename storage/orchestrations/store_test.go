@@ -404,7 +404,7 @@ func TestListNamesRemovedUpgrades(t *testing.T) {
 			f.Fatalf("want two targets, got %d, %v", len(listed), err)
 		}
 
-		if listed[0].Description != "The upgrade was removed after its retention period." || listed[1].Description != "" {
+		if listed[0].Description != "The record of this upgrade was deleted after its retention period." || listed[1].Description != "" {
 			f.Errorf("want a text for the target that had an upgrade, got %q and %q", listed[0].Description, listed[1].Description)
 		}
 	})

@@ -59,8 +59,8 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// Set adds or replaces the record of an object. If the argument contains no new credential or configuration, the record keeps the
-// previous one. RenewingUntil is not stored. Set returns process.ErrLeaseLost if the operation has lost its lease.
+// Set adds or replaces the record of an object. If object contains no new credential or configuration, the record keeps the
+// previous one. Set ignores RenewingUntil. It returns process.ErrLeaseLost if the operation has lost its lease.
 func (s *Store) Set(ctx context.Context, by process.Record, object environment.OutsideObject, now time.Time) error {
 	statements := []storage.Statement{{
 		Text: `INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at, issued_at, expires_at, due_at, problem)

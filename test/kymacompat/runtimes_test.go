@@ -117,7 +117,7 @@ func TestRejections(t *testing.T) {
 		"kyma": {
 			reason: "Kyma cannot be installed without releases", body: "provision_kyma", tenant: tenant,
 			want: permanentError(
-				"kymaConfig: this Provisioner has no releases of Kyma: omit it, or ask an operator to set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY",
+				"kymaConfig: this Provisioner has no releases of Kyma: omit kymaConfig, or ask an operator to set APP_KYMA_RELEASES_PATH or APP_KYMA_RELEASES_REPOSITORY",
 				"err_provisioner_bad_request", "provisioner"),
 		},
 		"upgrade of Kyma": {

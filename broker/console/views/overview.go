@@ -69,7 +69,8 @@ const (
 // bar is a row in a bar chart.
 type bar struct {
 	Name, Value string
-	// Width and Range are the lengths of the bar and of its lighter end.
+	// Width is the length of the solid part of the bar. Range is the length of the lighter part after it, from the likely to the
+	// late duration; it is 0 if there is none.
 	Width, Range int
 	Tone         string
 }

@@ -14,8 +14,8 @@ import (
 // Stage is a stage of an operation in its timeline.
 type Stage struct {
 	Name string
-	// State is done, current, failed or ahead. A stage is also failed if the operation was canceled in it. State is also the stage's
-	// CSS class.
+	// State is done, current, failed or ahead, and doubles as the stage's CSS class. A stage in which the operation was canceled
+	// counts as failed.
 	State string
 	// Began is the start of the first attempt in the stage, and End is the end of the last one. Both are zero if there are no
 	// attempts.

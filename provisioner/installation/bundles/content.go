@@ -49,7 +49,7 @@ type part struct {
 	masked []string
 }
 
-// mask replaces the part's secret values in a text.
+// mask returns text with the part's secret values masked.
 func (p part) mask(text string) string { return secret.MaskIn(text, p.masked...) }
 
 // parts returns one part for each component of a plan, in installation order. If the manifests define Namespaces, the first part

@@ -79,7 +79,7 @@ func (r *release) choose(order spec.Kyma, sources bool, problems *problems) []co
 }
 
 // noSources explains why a sourceURL is rejected.
-const noSources = "this Provisioner installs only components of its releases: omit it, or ask an operator to set APP_KYMA_SOURCES_CACHE_PATH"
+const noSources = "this Provisioner installs only components of its releases: omit sourceURL, or ask an operator to set APP_KYMA_SOURCES_CACHE_PATH"
 
 // wanted returns a copy of the component that an order names. If the component is neither in the release nor has a sourceURL,
 // wanted reports a problem and returns nil. A component with a sourceURL keeps the namespace, the dependencies and the values

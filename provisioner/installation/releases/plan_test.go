@@ -96,7 +96,7 @@ func TestInvalidOrders(t *testing.T) {
 		"source": {
 			"ignoring it would install something else", wants(from(&source)),
 			`kymaConfig.components[0].sourceURL: this Provisioner installs only components of its releases: ` +
-				`omit it, or ask an operator to set APP_KYMA_SOURCES_CACHE_PATH`,
+				`omit sourceURL, or ask an operator to set APP_KYMA_SOURCES_CACHE_PATH`,
 		},
 		"empty source": {"an empty URL is the same as none", wants(from(&empty)), ""},
 		"missing value": {
