@@ -28,9 +28,10 @@ const (
 	connectionAge = 30 * time.Minute
 )
 
-// Tx executes statements. The Tx of InTx executes all of them in one transaction, and those of Reader and Writer execute each in a
-// separate one. Statements have `?` as placeholders; Exec, Select and Get convert the placeholders for the driver. Use these
-// functions instead of the methods of Tx, which neither limit the duration of a call nor wait for a connection in order.
+// Tx executes statements. InTx and InSnapshot provide a Tx that executes all of its statements in one transaction. Reader and
+// Writer return a Tx that executes each statement in a separate transaction. Statements have `?` as placeholders; Exec, Select
+// and Get convert the placeholders for the driver. Use these functions instead of the methods of Tx, which neither limit the
+// duration of a call nor wait for a connection in order.
 type Tx interface {
 	sqlx.ExtContext
 }
@@ -244,15 +245,30 @@ func (db *DB) ForUpdate() string {
 	return ""
 }
 
-// Bytewise returns the SQL fragment that makes the database compare the preceding text by its bytes. It is empty for SQLite, which
-// always does. By default, PostgreSQL uses the locale of the database, which is slower and does not keep texts with the same
-// beginning together.
+// Bytewise returns the SQL fragment that makes the database compare the preceding string byte by byte. It is empty for SQLite,
+// which always compares strings in this way. By default, PostgreSQL uses the locale of the database, which is slower and does not
+// keep strings with the same prefix together.
 func (db *DB) Bytewise() string {
 	if db.config.Driver == DriverPostgres {
 		return ` COLLATE "C"`
 	}
 
 	return ""
+}
+
+// JoinFirst returns the SQL fragment that joins each row with the first row of a table, in the given order, that meets the
+// condition. The condition and the order name the columns of the table with its name, and the table has the key id. In PostgreSQL,
+// the join is lateral: with a few thousand rows, the planner would otherwise read the whole table. SQLite has no lateral joins.
+func (db *DB) JoinFirst(table, condition, order string) string {
+	first := func(column string) string {
+		return `(SELECT ` + column + ` FROM ` + table + ` WHERE ` + condition + ` ORDER BY ` + order + ` LIMIT 1)`
+	}
+
+	if db.config.Driver == DriverPostgres {
+		return ` JOIN LATERAL ` + first(`*`) + ` AS ` + table + ` ON true`
+	}
+
+	return ` JOIN ` + table + ` ON ` + table + `.id = ` + first(table+`.id`)
 }
 
 // SkipLocked returns the SQL fragment that locks rows and skips rows that other transactions have locked. With the fragment,

@@ -83,6 +83,8 @@ func explainOnSQLite(t *testing.T, db *storage.DB, statement storage.PreparedQue
 
 	text := regexp.MustCompile(`\$\d+`).ReplaceAllString(statement.Text, "?")
 	text = strings.ReplaceAll(text, ` COLLATE "C"`, "") // see storage.DB.Bytewise
+	text = regexp.MustCompile(` JOIN LATERAL \(SELECT \* (FROM (\w+) .*? LIMIT 1)\) AS \w+ ON true`).
+		ReplaceAllString(text, ` JOIN $2 ON $2.id = (SELECT $2.id $1)`) // see storage.DB.JoinFirst
 
 	args := make([]any, 0, len(statement.Args))
 	for _, arg := range statement.Args {

@@ -31,7 +31,7 @@ type Filter struct {
 	Plan string
 	// Provider, RuntimeID, MaintenanceVersion and SubscriptionAccountID select instances by the columns of these names.
 	Provider, RuntimeID, MaintenanceVersion, SubscriptionAccountID string
-	// SharedWith selects instances that the platform can use without owning them. The name must be a DNS label.
+	// SharedWith selects instances that the named platform can use without owning them. The name must be a DNS label.
 	SharedWith string
 	// Since and Until select instances by their creation time. Since is inclusive, Until is exclusive.
 	Since, Until time.Time
@@ -99,9 +99,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 
 	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), filter.planned()+`SELECT `+columns+`, `+operations.JoinedColumns+`
 		FROM (SELECT instances.id`+from+order+storage.Page(filter.Limit, filter.Offset)+`) AS page
-		JOIN instances ON instances.id = page.id
-		JOIN operations ON operations.id = (SELECT newest.id FROM operations AS newest WHERE newest.instance_id = page.id
-			ORDER BY newest.position DESC LIMIT 1)`+order, args...)
+		JOIN instances ON instances.id = page.id`+operations.JoinNewest(s.db)+order, args...)
 	if err != nil {
 		return nil, fmt.Errorf("listing instances: %w", err)
 	}
@@ -114,9 +112,9 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	return listed, nil
 }
 
-// GetAll returns the instances with the given IDs, by ID. unreadable contains the errors of instances whose rows were changed
-// outside of the broker or cannot be decrypted. IDs that do not exist are in neither map. Pass at most the IDs of one page,
-// because databases limit the number of parameters.
+// GetAll returns the instances with the given IDs. Both maps are keyed by instance ID. unreadable contains the errors of
+// instances whose rows were changed outside of the broker or cannot be decrypted. IDs that do not exist are in neither map. Pass
+// at most the IDs of one page, because databases limit the number of parameters.
 func (s *Store) GetAll(ctx context.Context, tx storage.Tx, ids []string) (found map[string]environment.Instance, unreadable map[string]error, err error) {
 	found, unreadable = map[string]environment.Instance{}, map[string]error{}
 	if len(ids) == 0 {
@@ -162,8 +160,8 @@ func (f Filter) from(bytewise string, paged bool) (string, []any) {
 		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
 }
 
-// planned returns a prefix for the query. If the filter has a search text, the prefix makes PostgreSQL plan the query for this
-// text, because the text can match a single instance or all of them.
+// planned returns a prefix for the query. If the filter has a search text, the prefix is storage.Unprepared, because one text may
+// match a single instance and another text all of them. Otherwise, the prefix is empty.
 func (f Filter) planned() string {
 	if f.Search == "" {
 		return ""
@@ -253,8 +251,8 @@ type Summary struct {
 	PlanID string `db:"plan_id"`
 }
 
-// Summaries returns the summaries of the given instances, by ID. An ID without an instance has no entry in the result. Pass at
-// most the IDs of one page, because databases limit the number of parameters.
+// Summaries returns the summaries of the given instances, keyed by ID. An ID without an instance has no entry in the result. Pass
+// at most the IDs of one page, because databases limit the number of parameters.
 func (s *Store) Summaries(ctx context.Context, ids []string) (map[string]Summary, error) {
 	summaries := map[string]Summary{}
 	if len(ids) == 0 {

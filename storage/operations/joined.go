@@ -20,6 +20,12 @@ const JoinedColumns = `operations.id AS operation_id, operations.kind AS operati
 	operations.created_at AS operation_created_at, operations.updated_at AS operation_updated_at,
 	operations.started_at AS operation_started_at, operations.finished_at AS operation_finished_at`
 
+// JoinNewest returns the SQL fragment that joins each row of page, whose column id is the ID of an instance or runtime, with its
+// newest operation.
+func JoinNewest(db *storage.DB) string {
+	return db.JoinFirst(`operations`, `operations.instance_id = page.id`, `operations.position DESC`)
+}
+
 // Joined contains the fields of an operation that lists show. Queries select it together with the rows of another table.
 type Joined struct {
 	ID          string       `db:"operation_id"`

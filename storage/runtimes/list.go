@@ -59,9 +59,7 @@ func (s *Store) List(ctx context.Context, filter Filter) ([]Listed, error) {
 	rows, err := storage.Select[listedRow](ctx, s.db.Reader(), `SELECT `+listedColumns+`, `+operations.JoinedColumns+`
 		FROM (SELECT runtimes.id`+from+` ORDER BY runtimes.created_at DESC, runtimes.id DESC `+
 		storage.Page(filter.Limit, filter.Offset)+`) AS page
-		JOIN runtimes ON runtimes.id = page.id
-		JOIN operations ON operations.id = (SELECT newest.id FROM operations AS newest WHERE newest.instance_id = page.id
-			ORDER BY newest.position DESC LIMIT 1)
+		JOIN runtimes ON runtimes.id = page.id`+operations.JoinNewest(s.db)+`
 		ORDER BY runtimes.created_at DESC, runtimes.id DESC`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("listing runtimes: %w", err)
@@ -110,7 +108,7 @@ func (f Filter) from(paged bool) (string, []any) {
 		WHERE newer.instance_id = operations.instance_id AND newer.position > operations.position)`, args
 }
 
-// conditions returns the conditions that the queries of both IDs and from have.
+// conditions returns the conditions that the queries from the methods IDs and from have in common.
 func (f Filter) conditions() storage.Conditions {
 	var conditions storage.Conditions
 
@@ -138,8 +136,9 @@ func (f Filter) IDs() storage.Statement {
 	return storage.Statement{Text: `SELECT runtimes.id FROM runtimes` + where, Args: args}
 }
 
-// Summaries returns runtimes without their configurations, by ID, including deleted ones. IDs without a runtime are absent. Pass
-// at most the IDs of one page, because databases limit the number of parameters.
+// Summaries returns the runtimes with the given IDs, including deleted ones, without their configurations. The result is keyed by
+// ID and contains no entry for an ID without a runtime. Pass at most the IDs of one page, because databases limit the number of
+// parameters.
 func (s *Store) Summaries(ctx context.Context, ids []string) (map[string]Runtime, error) {
 	summaries := map[string]Runtime{}
 	if len(ids) == 0 {
