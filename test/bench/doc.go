@@ -1,6 +1,7 @@
 // Package bench measures the broker and the Provisioner. The broker runs as a separate process, on a PostgreSQL server that syncs
-// its commits to disk, with a simulated Provisioner. A figure that depends on the machine is compared to a floor: the bare work on
-// the same machine, measured in the same round. The result is the page docs/operator/benchmarks.md. The command
+// its commits to disk, with a simulated Provisioner. A figure that depends on the machine is compared with a floor: the cost of
+// the minimal work on the same machine, measured in the same round. The result is the page docs/operator/benchmarks.md. The
+// command
 //
 //	go test ./test/bench -bench /accept -v -args -rounds 1
 //

@@ -6,6 +6,7 @@ import (
 	domain "github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/test/bench/report"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -61,12 +62,12 @@ func (s *scope) measureClaims(e *environment) (measured sample) {
 	return measured
 }
 
-// claimRates returns how many operations per second the broker's store and the floor claim. Their claims alternate, so that both are
-// affected alike when the speed of the disk changes from one second to the next.
+// claimRates returns how many operations per second the broker's store and the floor claim, by the medians of their claims. The claims
+// alternate, so that both are affected alike when the speed of the disk changes from one second to the next.
 func (s *scope) claimRates(broker, floor func() (claimed int)) sample {
 	s.Helper()
 
-	var took [2]time.Duration
+	var took [2][]time.Duration
 
 	for number := range claimsBefore + claims {
 		for i, claim := range []func() int{floor, broker} {
@@ -77,12 +78,10 @@ func (s *scope) claimRates(broker, floor func() (claimed int)) sample {
 			}
 
 			if number >= claimsBefore {
-				took[i] += time.Since(start)
+				took[i] = append(took[i], time.Since(start))
 			}
 		}
 	}
 
-	const measured = claims * claimLimit
-
-	return sample{floor: measured / took[0].Seconds(), broker: measured / took[1].Seconds()}
+	return sample{floor: claimLimit / report.Median(took[0]).Seconds(), broker: claimLimit / report.Median(took[1]).Seconds()}
 }

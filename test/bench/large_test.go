@@ -23,8 +23,12 @@ const (
 	// operationsEach is the number of operations of each instance: its creation and its updates.
 	operationsEach = 5
 	day            = 24 * time.Hour
-	// turns is the number of turns in which a rate and that of its floor are measured.
+	// turns is the number of turns in which a figure and that of its floor are measured. The speed of the machine changes from one
+	// second to the next, so each figure is the median of its turns.
 	turns = 5
+	// turnWarmUp and turnPeriod are the durations of a turn that measures a rate.
+	turnWarmUp = 100 * time.Millisecond
+	turnPeriod = time.Second
 	// largeAge is the age of the oldest instance. timelinesKept is the default of APP_TIMELINE_RETENTION.
 	largeAge      = 365 * day
 	timelinesKept = 30 * day
@@ -234,10 +238,11 @@ func (z *sized) measureSize(s *scope) samples {
 	return measured
 }
 
-// startByTurns starts the broker and its floor several times, by turns, and returns them running, and their average times until they
+// startByTurns starts the broker and its floor several times, by turns, and returns them running, and their median times until they
 // were ready.
 func (s *scope) startByTurns(e *environment, generator *load.Generator) (broker, floor *program, started sample) {
-	started.unit = "ms"
+	var brokers, floors []time.Duration
+
 	broker = s.startBroker(e, paused)
 	catalog := s.fetch(generator, gets(broker.url+"/v2/catalog")(0)).Body
 
@@ -249,31 +254,29 @@ func (s *scope) startByTurns(e *environment, generator *load.Generator) (broker,
 		}
 
 		floor = s.startFloor(e, len(catalog))
-		started.broker += milliseconds(broker.startTook) / turns
-		started.floor += milliseconds(floor.startTook) / turns
+		brokers, floors = append(brokers, broker.startTook), append(floors, floor.startTook)
 	}
 
-	return broker, floor, started
+	return broker, floor, sample{milliseconds(report.Median(brokers)), milliseconds(report.Median(floors)), "ms"}
 }
 
-// alternate measures the rates of the broker and of its floor by turns, because the speed of the machine changes from one second to the
-// next. It also measures the CPU time per request to the broker.
+// alternate measures the rates of the broker and of its floor by turns. It also measures the CPU time per request to the broker.
 func (z *sized) alternate(s *scope, name string, broker *program, request, floor func(number int) load.Request) sample {
 	programs := []string{"the broker", "PostgreSQL"}
 	costs := make([]time.Duration, len(programs))
 	requests := 0.0
 
-	var measured sample
+	var brokers, floors []float64
 
 	for range turns {
-		measured.floor += s.rateOf(warmUp/turns, period/turns, floor).PerSecond / turns
+		floors = append(floors, s.rateOf(turnWarmUp, turnPeriod, floor).PerSecond)
 
 		before := []time.Duration{s.cpuOf(broker.command.Process.Pid), s.cpuOf(s.postgres.ID())}
-		rate := s.rateOf(warmUp/turns, period/turns, request).PerSecond
+		rate := s.rateOf(turnWarmUp, turnPeriod, request).PerSecond
 		after := []time.Duration{s.cpuOf(broker.command.Process.Pid), s.cpuOf(s.postgres.ID())}
 
-		measured.broker += rate / turns
-		requests += rate * (warmUp + period).Seconds() / turns
+		brokers = append(brokers, rate)
+		requests += rate * (turnWarmUp + turnPeriod).Seconds()
 
 		for i := range costs {
 			costs[i] += after[i] - before[i]
@@ -285,7 +288,7 @@ func (z *sized) alternate(s *scope, name string, broker *program, request, floor
 			milliseconds(costs[i])/requests)
 	}
 
-	return measured
+	return sample{broker: report.Median(brokers), floor: report.Median(floors)}
 }
 
 // middleOf returns the URL of the middle page of the list of instances.

@@ -76,8 +76,8 @@ type Rate struct {
 	Latencies []time.Duration
 }
 
-// For sends requests for the sum of warmUp and period, and returns the rate and the latencies of the responses that arrived
-// within period. The warm-up opens connections and fills caches and query plans.
+// For sends requests, first for the duration warmUp and then for the duration period. It returns the rate and the latencies of
+// the responses that arrived during period. The warm-up opens connections and fills the caches, including those for query plans.
 func (g *Generator) For(ctx context.Context, warmUp, period time.Duration, request func(number int) Request) (Rate, error) {
 	var (
 		rate  Rate

@@ -21,7 +21,7 @@ import (
 // shootNameLength is the length of the random Shoot names of copies. It is long enough to avoid collisions among a million names.
 const shootNameLength = 14
 
-// read returns the rows of a table as maps by column, with encrypted values decrypted.
+// read returns the rows of a table as maps from column names to values. Encrypted values are decrypted.
 func read(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, table table) (read []map[string]any) {
 	tb.Helper()
 
@@ -61,7 +61,7 @@ func read(tb testing.TB, db *sqlx.DB, keys *secret.Keyring, table table) (read [
 	return read
 }
 
-// text returns the value of a column, or an empty string if the value is not text.
+// text returns the value of a column, or an empty string if the value is not a string.
 func text(row map[string]any, column string) string {
 	value, _ := row[column].(string)
 
@@ -135,8 +135,8 @@ func setStorage(ctx context.Context, db *sqlx.DB, storage string) error {
 	return nil
 }
 
-// write inserts the copies of a table's rows, for the copies numbered first to last-1. The copies differ in age, so that lists
-// have a defined order.
+// write inserts the rows of a table for the copies of the instance with the numbers first to last-1. The copies differ in age, so
+// that lists have a defined order.
 func (b batch) write(db *sqlx.DB, table table, rows []map[string]any, first, last int) error {
 	columns := slices.Sorted(maps.Keys(rows[0]))
 
@@ -187,8 +187,8 @@ func (b batch) write(db *sqlx.DB, table table, rows []map[string]any, first, las
 	return tx.Commit()
 }
 
-// template is a row to copy. values contains the value of each column. A text that contains identifying values of the original is
-// split into parts.
+// template is a row to copy. values contains the value of each column. A string that contains identifying values of the original
+// is split into parts.
 type template struct {
 	table   table
 	keys    *secret.Keyring
@@ -200,10 +200,10 @@ type template struct {
 	now time.Time
 }
 
-// parts is a text that was split at identifying values. Every second part is the index of such a value.
+// parts is a string that was split at identifying values. Every second part is the index of such a value.
 type parts []string
 
-// of returns the text for the copy with the given identifying values.
+// of returns the string for the copy with the given identifying values.
 func (p parts) of(values []string) string {
 	var text strings.Builder
 

@@ -60,7 +60,8 @@ func tables() []table {
 type Options struct {
 	// Count is the number of instances, including the original.
 	Count int
-	// Age is the age of the oldest copy. The ages of the others are distributed evenly. Zero means an age of 10 ms for each copy.
+	// Age is the age of the oldest copy. The ages of the others are distributed evenly. Zero means that the ages of consecutive
+	// copies differ by 10 ms.
 	Age time.Duration
 	// Timelines is the maximum age of copies with a timeline, like a retention period. Zero means that all copies have a timeline.
 	Timelines time.Duration

@@ -33,7 +33,7 @@ type Behaviour struct {
 	KymaProvisioner bool
 }
 
-// Calls counts the broker's calls by kind.
+// Calls counts the broker's calls, separately for each kind of call.
 type Calls struct {
 	// Orders counts calls to provisionRuntime, Feeds calls to operationChanges, and Kubeconfigs calls to runtimeStatus. Statuses
 	// counts requests with runtimeOperationStatus.
@@ -59,8 +59,8 @@ type Provisioner struct {
 	service *service
 }
 
-// Start runs a Provisioner and the API servers of its runtimes until the test ends. Orders that are still waiting then get their
-// responses.
+// Start runs a Provisioner and the API servers of its runtimes until the test ends. When the test ends, orders that are still
+// waiting get their responses.
 func Start(tb testing.TB, behaviour Behaviour) *Provisioner {
 	tb.Helper()
 
@@ -93,8 +93,8 @@ func (p *Provisioner) Calls() Calls {
 	return p.service.calls
 }
 
-// Ordered returns when each order first arrived, by idempotency key, which is the ID of the broker's operation. The result includes
-// orders that have not received a response.
+// Ordered returns the time at which each order first arrived. The map is keyed by idempotency key, which is the ID of the
+// broker's operation. It includes orders that have not received a response.
 func (p *Provisioner) Ordered() map[string]time.Time {
 	p.service.mutex.Lock()
 	defer p.service.mutex.Unlock()

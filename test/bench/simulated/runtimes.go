@@ -14,11 +14,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/certificate"
 )
 
-// validity is the lifetime of the client certificate. It is longer than any benchmark runs.
+// validity is the lifetime of the client certificate. No benchmark runs longer than this.
 const validity = 24 * time.Hour
 
-// kubeconfigText is a kubeconfig like Gardener's, except that all runtimes share one client certificate. Signing one for each
-// runtime would distort the measurement.
+// kubeconfigText is a kubeconfig like Gardener's, except that all runtimes share one client certificate. Signing a certificate
+// for each runtime would distort the measurement.
 const kubeconfigText = `apiVersion: v1
 kind: Config
 current-context: runtime

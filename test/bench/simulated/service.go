@@ -71,7 +71,7 @@ func (s *service) release() {
 	}
 }
 
-// change sets the state of an operation and adds it to the feed. The caller must hold the mutex.
+// change sets the state of an operation and adds the change to the feed. The caller must hold the mutex.
 func (s *service) change(id string, state process.State) {
 	s.states[id] = state
 	s.changes = append(s.changes, orders.Change{ID: id, RuntimeID: id, Kind: operation.KindProvisionNoInstall, State: state})
