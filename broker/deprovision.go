@@ -26,9 +26,9 @@ const (
 const reasonDeleted = "the instance is being deleted"
 
 // deprovision handles DELETE /v2/service_instances/{instance_id}. The response is 202 with the operation, 410 if the instance does
-// not exist, or 422 if it is protected. A deletion is accepted during any other operation, so that users need not wait for a
-// creation that they no longer want. It cancels the other operation. An upgrade is not canceled: its steps notice the deletion,
-// and the upgrade ends as succeeded.
+// not exist, or 422 if the instance is protected. A deletion is accepted during any other operation, so that users need not wait
+// for a creation that they no longer want. The deletion cancels the other operation, unless that operation is an upgrade. The
+// steps of an upgrade notice the deletion, and the upgrade ends as succeeded.
 func (a *api) deprovision(r request) (httpserver.Response, error) {
 	result, err := decide(r.Context(), a, func(tx storage.Tx) (outcome, error) { return a.decideDeprovision(r.Context(), tx, r) })
 	if err != nil {
@@ -158,8 +158,8 @@ func Protected(ctx context.Context, options Options, instanceID string) (bool, e
 }
 
 // acceptDeprovision accepts the deletion of an instance, and cancels its other operations except upgrades. why is the reason for
-// the deletion if the subaccount was deleted, and otherwise empty. A reason appears in the timeline and the audit log, and makes
-// the deletion also remove the service instances in the cluster.
+// the deletion if the subaccount was deleted, and otherwise empty. If why is set, the timeline and the audit log contain it, and
+// the deletion also removes the service instances in the cluster.
 func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, instance environment.Instance, why string) (outcome, error) {
 	if _, err := a.Operations.Cancel(ctx, tx, instance.ID, reasonDeleted, a.Clock.Now(), environment.UpgradeKinds()...); err != nil {
 		return outcome{}, err
@@ -189,9 +189,10 @@ func (a *api) acceptDeprovision(ctx context.Context, tx storage.Tx, instance env
 	return outcome{operation.ID, true}, a.Operations.Accept(ctx, tx, operation)
 }
 
-// protected reports whether the instance must not be deleted. newest is its newest creation or deletion. The protection begins
-// when the creation has succeeded, so that platforms can delete an instance whose creation failed (orphan mitigation). It ends
-// when the instance expires, because the cluster is then removed anyway. A failed deletion can always be repeated.
+// protected reports whether the instance must not be deleted. newest is the newest operation that creates or deletes the
+// instance. The protection begins when the creation has succeeded, so that platforms can delete an instance whose creation failed
+// (orphan mitigation). It ends when the instance expires, because the cluster is then removed anyway. A failed deletion can
+// always be repeated.
 func protected(instance environment.Instance, newest process.Record) bool {
 	incomplete := newest.Kind == environment.KindProvision && newest.State != process.Succeeded
 

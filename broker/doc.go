@@ -1,5 +1,5 @@
-// Package broker serves the Open Service Broker API 2.17, with one file for each endpoint. The domain types are in
-// package environment, plans and parameters in package catalog.
+// Package broker serves the Open Service Broker API 2.17, with one file for each endpoint. Package environment contains the
+// domain types, and package catalog contains the plans and their parameters.
 //
 // Each request that starts work is decided in one transaction, which stores the instance or binding together with
 // the operation. The broker responds after the commit, and the engine does the work. The package guarantees:

@@ -120,8 +120,9 @@ type bindingMetadata struct {
 	RenewBefore string `json:"renew_before"`
 }
 
-// issueBinding returns the response to a bind or a fetch. It forbids caching, because the response contains credentials. If it cannot
-// write the audit log entry for the response, it fails and returns no credentials. parameters is nil in the response to a bind.
+// issueBinding returns the response to a bind or a fetch. The response forbids caching, because it contains credentials. If
+// issueBinding cannot write the audit log entry for the response, it fails and returns no credentials. parameters is nil for the
+// response to a bind.
 func (a *api) issueBinding(r *http.Request, status int, binding environment.Binding, parameters *bindingParameters,
 ) (httpserver.Response, error) {
 	body, err := bindingBodyOf(r, binding)

@@ -69,14 +69,14 @@ func snapshot[Result any](ctx context.Context, a *api, read func(tx storage.Tx) 
 
 // outcome is the decision on a request.
 type outcome struct {
-	// operation is the ID of the operation in the response, empty if the request needs none.
+	// operation is the ID of the operation in the response, or empty if the request needs no operation.
 	operation string
 	// accepted reports whether this request created the operation.
 	accepted bool
 }
 
 // started logs the ID of the operation, and wakes the engine if the operation is new. Endpoints call started after
-// the commit, because the engine cannot see the operation before. If the wake-up is lost, the engine finds the
+// the commit, because the engine cannot see an uncommitted operation. If the wake-up is lost, the engine finds the
 // operation at its next poll.
 func (a *api) started(ctx context.Context, outcome outcome) {
 	if outcome.operation != "" {

@@ -74,9 +74,9 @@ func (a *api) provision(r request) (httpserver.Response, error) {
 	return response, nil
 }
 
-// decideProvision creates an instance, or returns the operation of an identical earlier request. If nothing but a
-// previously used ID can prevent the creation, it first tries to insert the instance without reading other rows. taken is
-// the number of Shoot names that were tried and belong to other instances.
+// decideProvision creates an instance, or returns the operation of an identical earlier request. If the creation can fail only
+// because the ID was used before, decideProvision first tries to insert the instance without reading other rows. taken is the
+// number of Shoot names that were tried and belong to other instances.
 func (a *api) decideProvision(ctx context.Context, request provisionRequest, taken int) (provisionResult, error) {
 	repeated, err := a.repeatsOnSQLite(ctx, request.instance.ID)
 	if err != nil {
@@ -110,8 +110,8 @@ func (a *api) repeatsOnSQLite(ctx context.Context, instanceID string) (bool, err
 	return a.Instances.Exists(ctx, a.DB.Reader(), instanceID)
 }
 
-// findExisting returns the outcome of an identical earlier request. If the ID is free, it returns an acceptance for
-// the new operation instead. The error is errLostRace if the instance was deleted between the two reads in findExisting.
+// findExisting returns the outcome of an identical earlier request. If the ID is free, it returns an acceptance for the new
+// operation instead. The error is errLostRace if the instance was deleted between the two reads.
 func (a *api) findExisting(ctx context.Context, request provisionRequest) (provisionResult, acceptance, error) {
 	// Read the instance before its operations: if the instance is visible, the operation that was stored with it is
 	// visible, too.

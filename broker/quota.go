@@ -12,9 +12,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// usedQuota describes the instance that uses up the account's quota for the plan. It returns an empty string if the plan
-// has no quota or the account has no other instance of the plan. The text names the instance, so that the owner can
-// delete it, unless the instance belongs to another platform.
+// usedQuota describes the instance that uses up the account's quota for the plan. It returns an empty string if the plan has no
+// quota or the account has no other instance of the plan. The description contains the ID of the instance, so that the user can
+// delete the instance. It omits the ID if the instance belongs to another platform.
 func (a *api) usedQuota(ctx context.Context, tx storage.Tx, plan *catalog.Plan, account, instanceID string) (string, error) {
 	if !plan.OnePerAccount() {
 		return "", nil

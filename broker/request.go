@@ -194,7 +194,7 @@ const (
 type body struct {
 	// fields contains the undecoded value of each field. It is nil if the object is absent or null.
 	fields map[string]json.RawMessage
-	// objects caches the fields of nested objects that inner has decoded, by the name of the object.
+	// objects caches the fields of nested objects that inner has decoded, keyed by the name of the object.
 	objects map[string]map[string]json.RawMessage
 	// within is the prefix of field names in error messages, such as "context.". It is empty for the outermost object.
 	within string
@@ -259,7 +259,7 @@ func (b *body) text(field string) string {
 	return text
 }
 
-// label is like text, but for values in indexed columns. It rejects invisible characters and long texts: PostgreSQL cannot
+// label is like text, but for values in indexed columns. It rejects invisible characters and long strings: PostgreSQL cannot
 // store NUL, and limits the size of an index entry.
 func (b *body) label(field string) string {
 	text := b.text(field)

@@ -113,8 +113,8 @@ func (o Options) removeBinding(ctx context.Context, tx storage.Tx, instance envi
 		return "", err
 	}
 
-	// Lock the binding before the operation that creates it, in the same order as the end of that operation, to avoid a
-	// deadlock.
+	// Lock the binding first, and then the operation that creates it. The end of that operation takes the locks in the same order,
+	// so no deadlock can occur.
 	marked, err := o.Bindings.MarkDeleting(ctx, tx, binding, operation.ID)
 	if err != nil {
 		return "", err
@@ -173,7 +173,7 @@ func ExpiryOfBindings(options Options, limit int) jobs.Job {
 	}
 }
 
-// expiredBindings returns the bindings that are due for removal, at most count.
+// expiredBindings returns at most count bindings that are due for removal.
 func (o Options) expiredBindings(ctx context.Context, count int) (jobs.Due, error) {
 	now := o.Clock.Now()
 

@@ -123,8 +123,8 @@ func repeatable(endpoint httpserver.Endpoint) httpserver.Endpoint {
 	}
 }
 
-// targetPlan returns the plan of the instance after the update. It returns an error if the plan is unknown, if the
-// current plan cannot be changed to it, or if the requested maintenance version is not that of the plan.
+// targetPlan returns the plan of the instance after the update. It returns an error if the plan is unknown, if the current plan
+// cannot be changed to it, or if the requested maintenance version differs from the plan's version.
 func (a *api) targetPlan(request updateRequest, instance environment.Instance) (*catalog.Plan, error) {
 	target, err := a.Catalog.Plan(request.serviceID, cmp.Or(request.planID, instance.PlanID))
 	if err != nil {

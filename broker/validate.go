@@ -35,8 +35,8 @@ type validatedQuota struct {
 	Left  int `json:"left"`
 }
 
-// validate handles POST /v2/service_instances/{instance_id}/validate, an extension of the protocol. The body is
-// that of a provision request. The response describes the outcome of such a request, and nothing is stored.
+// validate handles POST /v2/service_instances/{instance_id}/validate, an extension of the protocol. The body is the same as in a
+// provision request. The response describes the outcome of such a request, and nothing is stored.
 func (a *api) validate(r request) (httpserver.Response, error) {
 	request, err := a.readProvisionRequest(r)
 	if err != nil {

@@ -187,8 +187,8 @@ func (r *run[D]) clear(attempt Attempt) {
 	r.operation.Problem, r.operation.Progress = Problem{}, ""
 }
 
-// succeed ends the operation successfully. The end is stored together with the effect that the last step has set. If the effect
-// fails, nothing is stored: succeed discards the recorded success and handles the error as if the step had returned it.
+// succeed ends the operation successfully. It stores the success and the effect that the last step has set in one transaction. If
+// the effect fails, nothing is stored: succeed discards the success and handles the error as if the step had returned it.
 func (r *run[D]) succeed(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt) {
 	before := *r
 

@@ -15,8 +15,8 @@ const reservedShare = 2
 // operation takes minutes anyway.
 const busyShare = 15
 
-// claimWork claims due operations for the free workers and starts them. It reports whether more operations may be due. If the store
-// fails, the pause before the next call becomes longer.
+// claimWork claims due operations for the free workers and starts them. It reports whether more operations may be due. If the
+// store fails, the pause before the next call becomes longer.
 func (e *Engine[D]) claimWork(ctx, runs context.Context) bool {
 	more, err := e.startDue(ctx, runs)
 	if err == nil {

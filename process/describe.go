@@ -52,7 +52,7 @@ func (p Process[D]) Describe() Description {
 	return described
 }
 
-// StepsFor returns the names of the steps that run in the operation according to their conditions, in order.
+// StepsFor returns, in order, the names of the steps whose conditions are met in the operation.
 func (p Process[D]) StepsFor(operation Operation[D]) []string {
 	names := []string{}
 

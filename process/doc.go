@@ -4,8 +4,8 @@
 // # Model
 //
 // An operation is a row in a Store, described by a Record. Its kind names a Process, which lists stages in order; a Stage lists
-// steps. The handler of a request accepts an operation as Pending in its transaction, and calls Engine.Wake after the commit.
-// Each replica has one Engine, and all engines share the rows.
+// steps. The handler of a request stores a new operation as Pending in the transaction of the request, and calls Engine.Wake
+// after the commit. Each replica has one Engine, and all engines share the rows.
 //
 // # Claim, lease and fence
 //
@@ -28,8 +28,8 @@
 // upstream, it stores the intent with Operation.Save, together with a name or an idempotency key that never changes. A step that
 // polls belongs in a separate stage, so that its waits do not repeat the request.
 //
-// The rows that show the result of an operation are its Effect. The last step sets it, and the store writes it together with the
-// end of the operation, so that readers see both or neither.
+// The Effect of an operation writes the rows that show its result. The last step sets the effect, and the store executes it in the
+// transaction that ends the operation, so that readers see both or neither.
 //
 // # Waiting, retrying and giving up
 //
@@ -53,8 +53,8 @@
 //
 // # Usual changes
 //
-// A new step needs a file in the folder of its process and a line in that folder's process.go. With StepFunc and Action it
-// needs no type. A new process needs a Process value that the service registers, and a scenario in test/crash.
+// A new step needs a file in the folder of its process and a line in that folder's process.go. It needs no type of its own if
+// StepFunc or Action creates it. A new process needs a Process value that the service registers, and a scenario in test/crash.
 // docs/contributor/add-a-step.md has the checklist, and example_test.go has a small process that runs.
 //
 // Retry behavior is in retry.go, scheduling in claim.go, leases in lease.go, and the rules of one run in run.go, attempt.go and

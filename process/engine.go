@@ -40,8 +40,8 @@ type Config struct {
 	Observer Observer
 	// Tracer traces attempts. Nil disables tracing.
 	Tracer Tracer
-	// Busy reports whether requests are waiting for a CPU of this replica. While they are, the engine uses only one in 15 workers,
-	// but at least one. Running operations continue. Busy must not block. Nil means that no requests ever wait.
+	// Busy reports whether requests are waiting for a CPU of this replica. While requests wait, the engine uses only one in 15
+	// workers, but at least one. Running operations continue. Busy must not block. Nil means that no requests ever wait.
 	Busy func() bool
 }
 
@@ -219,8 +219,8 @@ func (e *Engine[D]) checkKinds(unfinished []string) error {
 	return nil
 }
 
-// dispatch claims work at each wake-up and each poll, until ctx ends. The claimed operations run under the context runs, which
-// ends after the grace period.
+// dispatch claims work at each wake-up and each poll, until ctx ends. runs is the context of the claimed operations. It ends after
+// the grace period.
 func (e *Engine[D]) dispatch(ctx, runs context.Context) {
 	poll := e.clock.NewTicker(e.config.Poll)
 	defer poll.Stop()

@@ -3,7 +3,7 @@ package process
 import "time"
 
 // Forecast predicts the end of an operation from past operations. The zero value means that nothing is known. The engine does not
-// use it.
+// use forecasts.
 type Forecast struct {
 	// Percent is the estimated percentage of the work that is done, from 1 to 99, or 0 if it is unknown.
 	Percent int

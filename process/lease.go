@@ -112,8 +112,8 @@ func (e *Engine[D]) leasedOperations() []LeasedOperation {
 	return all
 }
 
-// interrupt stops every run if all is true, and otherwise only the runs of operations that have exceeded their limit. When such
-// an operation is claimed again, it fails if it has exceeded its limit, and otherwise resumes.
+// interrupt stops every run if all is true, and otherwise only the runs of operations that have exceeded their limit. When an
+// interrupted operation is claimed again, it fails if it has exceeded its limit, and otherwise resumes.
 func (e *Engine[D]) interrupt(all bool, now time.Time) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

@@ -46,8 +46,8 @@ func (s stepFunc[D]) Run(ctx context.Context, operation Operation[D], log logrus
 	return s.run(ctx, operation, log)
 }
 
-// Action returns a step that calls do and is done if do returns nil. Users then see the description, or the previous one if it is
-// empty. Action suits steps that neither wait nor change the data of the operation.
+// Action returns a step that calls do and is done if do returns nil. Users then see the description. If it is empty, they still
+// see the previous one. Action suits steps that neither wait nor change the data of the operation.
 func Action[D any](name, description string, do func(ctx context.Context, operation Operation[D]) error) Step[D] {
 	return StepFunc(name, func(ctx context.Context, operation Operation[D], _ logrus.FieldLogger) (Operation[D], time.Duration, error) {
 		if err := do(ctx, operation); err != nil {

@@ -50,7 +50,7 @@ type Record struct {
 	Position   int64
 	// Tenant owns the instance. Pending operations of a kind take turns by tenant.
 	Tenant string
-	// PredecessorID is the operation that this one retries, or empty.
+	// PredecessorID is the ID of the operation that this one retries, or empty.
 	PredecessorID string
 	// OrderedBy names the requester. Audit has more details about the request, as JSON. The engine stores both fields but does not
 	// use them.

@@ -20,7 +20,7 @@ type run[D any] struct {
 	lease     *lease
 	operation Operation[D]
 	takenFrom string
-	// attempts are the stored attempts, by step name.
+	// attempts are the stored attempts, keyed by step name.
 	attempts map[string]Attempt
 	// progress collects the results since the last write.
 	progress Progress

@@ -154,8 +154,8 @@ func (e *Engine[D]) problemOf(err error) Problem {
 	return Problem{Message: ferr.Text, Detail: ferr.Detail, Reason: ferr.Reason, Component: cmp.Or(ferr.Component, e.config.Component)}
 }
 
-// timedOut returns the problem of an operation that missed a time limit. The message starts with missed, a clause such as "the
-// operation did not start".
+// timedOut returns the problem of an operation that exceeded a time limit. missed is the beginning of the message, a clause such
+// as "the operation did not start".
 func (e *Engine[D]) timedOut(missed string, limit time.Duration) Problem {
 	return Problem{
 		Message:   fmt.Sprintf("%s within %s", missed, limit),

@@ -20,8 +20,8 @@ type Store interface {
 	// tenant, and changes them to in progress; an operation that must wait for an older one of the same instance stays pending. If
 	// claim.Pending is false, it takes operations that are due again.
 	Claim(ctx context.Context, claim Claim) ([]Claimed, error)
-	// Renew extends the owner's leases and returns the states of the operations whose leases the owner still has, by operation ID.
-	// It never revives a lease that was released or lost.
+	// Renew extends the owner's leases. It returns the states of the operations whose leases the owner still has, keyed by
+	// operation ID. It never revives a lease that was released or lost.
 	Renew(ctx context.Context, renewal Renewal) (map[string]State, error)
 	// Save writes the progress of a run in one transaction and returns the resulting state, which is Canceling if a cancellation
 	// was requested in the meantime. It returns ErrLeaseLost if another claim has raised the fence, and an EffectError if the
@@ -38,7 +38,7 @@ type Store interface {
 // Due identifies work: operations of a kind that are either pending or due again.
 type Due struct {
 	Kind string
-	// Pending selects operations that have not started. Otherwise, the work consists of operations that are due again.
+	// Pending reports that the operations have not started. If it is false, they have started and are due again.
 	Pending bool
 }
 

@@ -3,7 +3,7 @@ package process
 import "time"
 
 // Limits beyond which an operation in progress needs the attention of an operator. An operation that is delayed by an error needs
-// it immediately.
+// attention immediately.
 const (
 	// Overdue is how long after its due time an operation may start its next attempt. Workers normally claim a due operation
 	// within a second, so a longer delay indicates stopped or overloaded replicas.

@@ -105,7 +105,7 @@ func cte(first Statement, others []Statement) string {
 	return text.String()
 }
 
-// cteArgs returns the arguments of all statements, in the order in which cte joins the texts.
+// cteArgs returns the arguments of all statements, in the order in which cte joins the statements.
 func cteArgs(first Statement, others []Statement) []any {
 	args := slices.Clone(first.Args)
 	for _, other := range others {

@@ -15,8 +15,8 @@ import (
 	"github.com/lib/pq"
 )
 
-// timeLayout is the format of times that are stored in SQLite. They are in UTC with microseconds, so their texts sort
-// chronologically. PostgreSQL has the same precision.
+// timeLayout is the format of times that are stored in SQLite. They are in UTC with microseconds, so sorting the strings sorts
+// them chronologically. PostgreSQL has the same precision.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
 // Time is the value of a time column. The zero time is stored as NULL, and NULL is read as the zero time.
@@ -40,7 +40,7 @@ func (t Time) Value() (driver.Value, error) {
 	return t.UTC().Format(timeLayout), nil
 }
 
-// Scan implements sql.Scanner for the texts of SQLite and the times of PostgreSQL.
+// Scan implements sql.Scanner. It accepts the strings that SQLite returns and the times that PostgreSQL returns.
 func (t *Time) Scan(source any) error {
 	switch value := source.(type) {
 	case nil:
@@ -74,9 +74,9 @@ type SealedColumn struct {
 	Bound []string
 }
 
-// Bound contains, by column name, the values that determine which tenant a row's cluster belongs to. A store seals them together
-// with the secret part of the row, and compares them with the columns when it reads the row. Thus, somebody who can change the
-// columns but has no key cannot assign the cluster of one tenant to another.
+// Bound maps the names of columns to the values that determine which tenant a row's cluster belongs to. A store seals the values
+// together with the secret part of the row, and compares them with the columns when it reads the row. Thus, somebody who can
+// change the columns but has no key cannot assign the cluster of one tenant to another.
 type Bound map[string]string
 
 // boundField is the name of the JSON field in which a sealed object stores its Bound.

@@ -41,11 +41,11 @@ type Config struct {
 	Name string
 	// SSLMode is an sslmode of libpq, such as disable, require or verify-full.
 	SSLMode string
-	// SSLRootCert is the path of a file with the CA certificates that sign the server's certificate. If empty, the system's CA
-	// certificates apply.
+	// SSLRootCert is the path of a file with the CA certificates that the client trusts. If it is empty, the client trusts the
+	// system's CA certificates.
 	SSLRootCert string
 	// Pooler is the host and port of a pooler in transaction mode. If it is empty, all calls use Host and Port. Otherwise, only
-	// migrations and LISTEN use them, because these need a session.
+	// migrations and LISTEN use Host and Port, because they need a session.
 	Pooler string
 
 	// silenceLimit overrides defaultSilenceLimit in tests.

@@ -8,7 +8,7 @@ import (
 )
 
 // Cursor is the sort key of the last entry on a page. The next page starts after this key, so entries that are added in the
-// meantime do not shift it. Most lists have a single order: by time and then by ID, newest first.
+// meantime do not shift the page. Most lists have a single order: they are sorted by time and then by ID, newest first.
 type Cursor struct {
 	// Sort names the order. It is empty for the usual order, by time and then by ID. Key is the value by which entries are sorted
 	// first, before At and ID. It is empty if there is no such value.

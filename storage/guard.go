@@ -11,7 +11,7 @@ import (
 	"github.com/lib/pq"
 )
 
-// cancelGrace is how long the server may take to confirm that it has canceled a call, after the context of the call has ended.
+// cancelGrace is how long, after the context of a call has ended, the server may take to confirm that it has canceled the call.
 const cancelGrace = time.Second
 
 // guarding opens PostgreSQL connections on which no call outlives its context by more than cancelGrace. lib/pq asks the server to
@@ -101,8 +101,8 @@ func (g guarding) open(ctx context.Context, host *pq.Connector) (*guardedConnect
 // connection. The connection must then not be used again, because the deadline may have interrupted a protocol message. The caller
 // must call finish when the call has ended.
 //
-// If commits is true, the call may commit and must not be canceled, see line.committing. When the context ends, the network
-// connection then fails at once, without the grace period.
+// If commits is true, the call may commit and must not be canceled, see line.committing. In this case, the network connection
+// fails as soon as the context ends, without the grace period.
 func (c *guardedConnection) during(ctx context.Context, commits bool) (finish func()) {
 	grace := cancelGrace
 	if commits {

@@ -52,9 +52,9 @@ type attempt struct {
 	err    error
 }
 
-// newest connects to all hosts at once and returns the connection to the primary with the newest timeline. During a failover, a
-// former primary may still accept connections. After the first primary has responded, newest waits for at most hostGrace for the
-// other hosts.
+// newest connects to all hosts in parallel and returns the connection to the primary with the newest timeline. During a failover,
+// a former primary may still accept connections. After the first primary has responded, newest waits for at most hostGrace for
+// the other hosts.
 func (g guarding) newest(ctx context.Context) (*guardedConnection, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// lockPause is the pause between two attempts to get the migration lock, in seconds. lockTries is the number of attempts.
-	// Together, they allow five minutes.
+	// lockPause is the pause between two attempts to get the migration lock, in seconds. lockTries is the number of attempts. A
+	// replica thus waits up to five minutes for the lock.
 	lockPause = 1
 	lockTries = 300
 )
 
-// Migrate applies the migrations in the folder that a set of tables does not have yet. Each set has its own version table,
-// `schema_<set>`, so the tables of the stores in one database evolve independently. Replicas that start at the same time migrate
-// one after the other; a SQLite file has only one replica. A migration that fails is rolled back, and the next start tries it
-// again.
+// Migrate applies to a set of tables those migrations in the folder that were not applied to the set before. Each set has its own
+// version table, `schema_<set>`, so the tables of the stores in one database evolve independently. Replicas that start at the
+// same time migrate one after the other; a SQLite file is used by only one replica. A migration that fails is rolled back, and
+// the next start of a replica tries it again.
 func (db *DB) Migrate(ctx context.Context, set string, files fs.FS, folder string) error {
 	migrations, err := fs.Sub(files, folder)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 // missingPage is the number of instances that one call of AddPage examines.
 const missingPage = 500
 
-// Missing finds instances that lack a row in another table. It reads the instances in pages, so that no statement of a large database
-// runs for seconds.
+// Missing finds instances that lack a row in another table, and adds the missing rows. It reads the instances in pages, so that
+// no statement runs for seconds in a large database.
 type Missing struct {
 	// Table is the table that may lack rows. Key is its column with the instance ID.
 	Table, Key string

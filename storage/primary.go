@@ -100,7 +100,7 @@ func timelineOf(file string) (uint32, error) {
 	return uint32(timeline), nil
 }
 
-// text converts a value from lib/pq to text. With binary parameters, text arrives as bytes.
+// text converts a value from lib/pq to a string. With binary parameters, strings arrive as bytes.
 func text(value driver.Value) string { return fmt.Sprintf("%s", value) }
 
 // selectRow runs a query and returns the values of its only row.
@@ -132,9 +132,9 @@ type primary struct {
 	silences atomic.Uint32
 }
 
-// noticeSilence makes all connections outdated if the database has not answered for longer than silenceLimit. In this time, its
-// server may have been paused, replaced as the primary, and resumed. Call noticeSilence before a connection of the pool is used
-// again.
+// noticeSilence makes all connections outdated if the database has not answered for longer than silenceLimit. During this
+// silence, the server may have been paused, replaced as the primary, and resumed. Call noticeSilence before a connection of the
+// pool is used again.
 func (p *primary) noticeSilence() {
 	last, now := p.answered.Load(), int64(time.Since(p.opened))
 	if now-last > int64(p.silenceLimit) && p.answered.CompareAndSwap(last, now) {

@@ -174,7 +174,7 @@ func (c *Conditions) Where() (string, []any) {
 	return " WHERE " + strings.Join(c.words, " AND "), c.args
 }
 
-// EscapeLike escapes the wildcards of LIKE in a text. The condition that uses the result must end with ESCAPE '\'.
+// EscapeLike escapes the wildcards of LIKE in a string. The condition that uses the result must end with ESCAPE '\'.
 func EscapeLike(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }

@@ -26,13 +26,13 @@ const (
 const Unprepared = "/* planned for the arguments */ "
 
 // preparing connects to PostgreSQL or SQLite and caches prepared statements in each connection. Without the cache, the drivers
-// would prepare a statement with arguments again for each execution, which doubles the round trips to PostgreSQL and is a quarter
-// of SQLite's work.
+// would prepare a statement with arguments again for each execution. This would double the round trips to PostgreSQL, and account
+// for a quarter of SQLite's work.
 type preparing struct {
 	driver.Connector
 
-	// closes makes the connection close its cached statements before itself. SQLite needs this, because it keeps its file open as
-	// long as statements are open. PostgreSQL drops the statements of a closed connection, and closing each of them would need a
+	// If closes is true, the cached statements are closed before the connection. SQLite needs this, because it keeps its file open
+	// as long as statements are open. PostgreSQL drops the statements of a closed connection, and closing each of them would need a
 	// round trip, possibly to a server that does not respond.
 	closes bool
 	// unnamed disables the cache of prepared statements. A pooler in transaction mode may run each transaction on another connection

@@ -59,7 +59,7 @@ type Adopter struct {
 }
 
 // Run takes over the selected instances and returns the report. An error means that the run could not start or continue.
-// Instances that were taken over before the error remain so.
+// Instances that were taken over before the error remain taken over.
 func (a *Adopter) Run(ctx context.Context, options takeover.Options) (takeover.Report, error) {
 	report := takeover.Report{Program: KEB().Name, Objects: "instances", DryRun: options.DryRun}
 
@@ -108,7 +108,7 @@ func (a *Adopter) Run(ctx context.Context, options takeover.Options) (takeover.R
 	return report, nil
 }
 
-// checkFormer returns an error if KEB's rows cannot be taken over now.
+// checkFormer returns an error if KEB's database is not ready to be taken over, or if the key does not decrypt its values.
 func (a *Adopter) checkFormer(ctx context.Context, options takeover.Options) error {
 	if err := a.Former.Check(ctx, KEB(), options.IgnoreUsers); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (i formerInstance) names() []string {
 	return names
 }
 
-// leftBehind lists the objects that this broker does not remove, because only KEB knew them.
+// leftBehind lists the objects that this broker does not remove, because only KEB knows them.
 func leftBehind() []string {
 	return []string{
 		"Kyma resources and kubeconfig Secrets in the control plane: when an adopted instance is deleted, remove its runtime from Lifecycle Manager",
@@ -233,7 +233,7 @@ func (a *Adopter) store(ctx context.Context, former formerInstance, instance env
 			return err
 		}
 
-		// The insertion omits the columns that only updates change.
+		// The insertion does not set the columns that only updates change, so an update sets them.
 		if err := a.Instances.Update(ctx, tx, instance); err != nil {
 			return err
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/objectdiff"
 )
 
-// FirstChange predicts which fields the first update of an adopted instance would change in its runtime, even if the update sets no
-// parameters. order describes the runtime as the Provisioner reports it, in the form of provisionerclient.UpgradeOf. If the update would
-// be rejected, note says why.
+// FirstChange predicts which fields of the runtime the first update of an adopted instance would change, even if the update sets
+// no parameters. order describes the runtime as the Provisioner reports it, in the form of provisionerclient.UpgradeOf. If the
+// update would be rejected, note says why.
 func FirstChange(plan *catalog.Plan, instance environment.Instance, order any) (changes []objectdiff.Change, note string, _ error) {
 	updated, err := plan.Update(instance, json.RawMessage(`{}`))
 	if failure.Is(err, failure.Invalid) {

@@ -53,7 +53,8 @@ type formerOperation struct {
 	ShootName   string `db:"shoot_name"`
 	Temporary   bool   `db:"temporary"`
 	Secret      string `db:"target_secret"`
-	// The objects in other systems at the time of the operation. AvS IDs are numbers; without an evaluation, they are 0 or empty.
+	// The following fields describe the objects in other systems at the time of the operation. The evaluations are numeric IDs in
+	// the availability service (AvS). If there is no evaluation, its ID is 0 or empty.
 	InternalEvaluation string    `db:"internal_evaluation"`
 	ExternalEvaluation string    `db:"external_evaluation"`
 	EDP                bool      `db:"edp"`

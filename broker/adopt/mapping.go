@@ -177,8 +177,8 @@ func (a *Adopter) withCluster(ctx context.Context, instance environment.Instance
 	return instance, nil
 }
 
-// runtime returns the runtime of the instance. If the runtime belongs to another tenant, the instance was moved between accounts
-// before KEB stored the first account. runtime then records the tenant as the account that ordered the instance.
+// runtime returns the runtime of the instance. If the runtime belongs to another account, the instance was moved between accounts
+// before KEB recorded the first account. runtime then stores the account of the runtime in instance.SubscriptionAccountID.
 func (a *Adopter) runtime(ctx context.Context, instance *environment.Instance) (provisionerclient.Adopted, error) {
 	found, err := a.Runtimes.Adopted(ctx, instance.RuntimeTenant(), instance.RuntimeID)
 	if !failure.Is(err, failure.NotFound) && !failure.Is(err, failure.Conflict) {

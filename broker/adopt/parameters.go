@@ -71,8 +71,8 @@ func text(object map[string]any, name string) string {
 	return value
 }
 
-// request returns the request of the instance without its cluster, and the Service Manager credentials, or nil. It omits the target
-// secret and the licence type, because KEB added them to the user's parameters.
+// request returns the instance's request without the cluster, and the Service Manager credentials, which are nil if there are none.
+// The request omits the target secret and the licence type, because KEB added them to the user's parameters.
 func (p formerParameters) request(cipher *takeover.Cipher) (environment.Request, *environment.ServiceManager, error) {
 	credentials, err := p.credentials(cipher)
 	if err != nil {
@@ -152,5 +152,5 @@ func (p formerParameters) decryptKubeconfig(cipher *takeover.Cipher) error {
 	return nil
 }
 
-// isKubeconfig reports whether the text is a plain kubeconfig, which is neither encrypted nor encoded in base64.
+// isKubeconfig reports whether the string is a plain kubeconfig, which is neither encrypted nor encoded in base64.
 func isKubeconfig(text string) bool { return strings.Contains(text, "apiVersion") }

@@ -67,10 +67,11 @@ type ShootResult struct {
 	Generation int
 	// Earlier reports that the instance already existed.
 	Earlier bool
-	// ShootChanges are the fields of the Shoot that the adoption and the first update change. OrderChanges are the fields of the
-	// order that the first update also changes, because of the plan.
+	// ShootChanges are the fields of the Shoot that the adoption or the first update changes. OrderChanges are the fields of the
+	// order that the first update changes because of the plan.
 	ShootChanges, OrderChanges []objectdiff.Change
-	// NotInOrder are the fields of the Shoot that updates keep, and that the cluster of a resumed instance would not have.
+	// NotInOrder lists the paths of the Shoot's fields that a new Shoot for the same order would not have. Updates keep them, but
+	// they are lost if the instance is suspended and resumed.
 	NotInOrder []string
 }
 

@@ -17,7 +17,7 @@ import (
 // openStack is the name of a provider in Gardener. Only this provider has additional settings (providerFile.OpenStack).
 const openStack = "openstack"
 
-// maxText is the maximum length of texts that platforms show, in characters.
+// maxText is the maximum length, in characters, of a string that platforms show.
 const maxText = 255
 
 // maxImage is the maximum length of the icon's URL in bytes. Platforms store it with the metadata of the
@@ -34,7 +34,7 @@ func (p *problems) require(ok bool, format string, args ...any) {
 	}
 }
 
-// text checks a text that platforms show: it must be neither empty nor longer than maxText.
+// text checks a string that platforms show: it must be neither empty nor longer than maxText.
 func (p *problems) text(place, text string) {
 	p.require(text != "", "%s is missing", place)
 	p.require(utf8.RuneCountInString(text) <= maxText, "%s is longer than %d characters", place, maxText)

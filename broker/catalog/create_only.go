@@ -12,10 +12,10 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// withoutRepeated removes create-only parameters from an update. Service Catalog, Service Manager and the operator of SAP BTP
-// send all parameters with every update, so a create-only parameter may be sent again with its current value. A different value
-// is a violation. withoutRepeated keeps malformed parameters and parameters that the plan does not have; the schema for updates
-// rejects them.
+// withoutRepeated removes create-only parameters from an update. Service Catalog, Service Manager and the SAP BTP service
+// operator send all parameters with every update, so a create-only parameter may be sent again with its current value. A
+// different value is a violation. withoutRepeated keeps malformed parameters and parameters that the plan does not have; the
+// schema for updates rejects them.
 func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessage) (json.RawMessage, Violations) {
 	var (
 		fields, ordered map[string]json.RawMessage

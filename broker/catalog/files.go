@@ -156,7 +156,8 @@ type providerFile struct {
 	Regions    map[string]region `json:"regions"`
 	// Machines maps machine types to descriptions for users.
 	Machines map[string]string `json:"machines"`
-	// Limited lists the machine types that only some zones offer: it maps each machine type to its zones by region.
+	// Limited lists the machine types that only some zones offer. It maps each of them to its regions, and each region to the zones
+	// that offer the machine type.
 	Limited map[string]map[string][]string `json:"limited"`
 	// OpenStack is set only for the openstack provider.
 	OpenStack *environment.OpenStack `json:"openStack"`

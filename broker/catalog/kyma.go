@@ -53,10 +53,11 @@ type kymaModule struct {
 // InstallsKyma reports whether new runtimes of the plan get Kyma.
 func (p *Plan) InstallsKyma() bool { return p.Kyma != nil || p.LifecycleManager != nil }
 
-// limitKyma removes the parts of the plan that the options switch off: the kyma section if there is no default Kyma version, the lifecycleManager
-// section unless Lifecycle Manager is on, the modules parameter if no section with modules remains, and the kymaVersion parameter
-// unless orders may choose the version. A plan with Lifecycle Manager keeps its kyma section, for runtimes on which the
-// Reconciler has installed Kyma. The plan must have passed content.check.
+// limitKyma removes the parts of the plan that the options switch off. It removes the kyma section if there is no default Kyma
+// version, and the lifecycleManager section unless Lifecycle Manager is on. It removes the modules parameter if no section with
+// modules remains, and the kymaVersion parameter unless orders may choose the version and Lifecycle Manager is off. A plan with
+// Lifecycle Manager keeps its kyma section, for runtimes on which the Reconciler has installed Kyma. The plan must have passed
+// content.check.
 func (p *Plan) limitKyma(options Options) {
 	if options.KymaVersion == "" {
 		p.Kyma = nil
@@ -160,7 +161,7 @@ func (k *kymaPlan) bullet() string {
 // kymaVersions matches the Kyma versions that the Provisioner accepts.
 var kymaVersions = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// IsKymaVersion reports whether the text is a well-formed Kyma version.
+// IsKymaVersion reports whether the string is a well-formed Kyma version.
 func IsKymaVersion(text string) bool { return kymaVersions.MatchString(text) }
 
 // checkKyma adds an error for each mistake in the plan's kyma and lifecycleManager sections.

@@ -170,8 +170,8 @@ func (c *Catalog) Plan(serviceID, planID string) (*Plan, error) {
 // ByID returns the plan with the given ID, even if it is not offered, or false if the catalog does not contain it.
 func (c *Catalog) ByID(planID string) (*Plan, bool) { return c.current.Load().plan(planID) }
 
-// Window returns the maintenance window of an instance. shoot is the maintenance window of the instance's Shoot, or zero if it is
-// unknown. If none of the sources has a window, the result is zero.
+// Window returns the maintenance window of an instance, according to the maintenance policy, the plan and the Shoot. shoot is the
+// maintenance window of the instance's Shoot, or zero if it is unknown. If none of the three has a window, the result is zero.
 func (c *Catalog) Window(instance fleet.Candidate, planID string, shoot fleet.WindowTimes) (fleet.Window, error) {
 	var (
 		current = c.current.Load()

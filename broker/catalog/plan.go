@@ -50,9 +50,10 @@ func (p *Plan) Exclusive(account string) string {
 	return p.ID + ":" + account
 }
 
-// Skeleton returns the parameters that an order must contain, each with a value of the right type: its default, or else its first
-// permitted value, or else the minimum of a number, false, or an empty list or object. A text gets a placeholder in angle
-// brackets, which the user replaces. The result is empty if an order needs no parameters.
+// Skeleton returns the parameters that an order must contain, each with a value of the right type. The value is the default, or
+// else the first permitted value. Without either, a number gets its minimum, a boolean gets false, and a list or an object is
+// empty. A string gets a placeholder in angle brackets, which the user replaces. The result is empty if an order needs no
+// parameters.
 func (p *Plan) Skeleton() map[string]any {
 	values := map[string]any{}
 	properties, _ := p.create.bounds["properties"].(map[string]any)

@@ -9,9 +9,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// Resolve completes an instance: it sets Name, Provider, Region, DeletionProtection and Request.Cluster. The inputs are ID, Name (the
-// platform's name of the instance), PlatformRegion, Request.User and Request.Parameters; the result depends on
-// nothing else. If there are violations, it returns the instance unchanged.
+// Resolve completes an instance: it sets Name, Provider, Region, DeletionProtection and Request.Cluster. It reads only ID, Name
+// (the platform's name for the instance), PlatformRegion, Request.User and Request.Parameters. If there are violations, it
+// returns the instance unchanged.
 func (p *Plan) Resolve(instance environment.Instance) (environment.Instance, Violations) {
 	given, violations := p.create.read(instance.Request.Parameters)
 	if len(violations) > 0 {

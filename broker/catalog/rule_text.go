@@ -18,9 +18,9 @@ const namePattern = "^[a-zA-Z0-9-]*$"
 // versionPattern equals the pattern of the kymaVersion parameter in parameters.yaml.
 const versionPattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
-// ruleText describes a broken rule to users, as a clause that follows the name of the parameter. It replaces the texts of the
-// library, which contain schema keywords. Of the values in the request, it quotes only numbers, because texts may be secrets.
-// Rules that do not occur in the catalog's schemas get the library's text.
+// ruleText describes a broken rule to users, as a clause that follows the name of the parameter. It replaces the messages of the
+// library, which contain schema keywords. Of the values in the request, it quotes only numbers, because strings may be secrets.
+// Rules that do not occur in the catalog's schemas get the library's message.
 func ruleText(rule jsonschema.ErrorKind) string {
 	switch rule := rule.(type) {
 	case *kind.Type:
@@ -105,7 +105,7 @@ func missingText(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last] + " are missing"
 }
 
-// leastText describes a text or list that is too short. one and many are the singular and plural of the unit.
+// leastText describes a string or list that is too short. one and many are the singular and plural of the unit.
 func leastText(want, got int, one, many string) string {
 	if got == 0 {
 		return "must not be empty"

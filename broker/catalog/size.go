@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// bounded checks that the schema limits the size of everything that it accepts: the length of texts and lists, the range of
+// bounded checks that the schema limits the size of everything that it accepts: the length of strings and lists, the range of
 // numbers, and the fields of objects. These limits also bound the work for a request. The schema must be decoded from JSON.
 func (p *problems) bounded(place string, schema map[string]any) {
 	if schema["enum"] != nil {
@@ -64,8 +64,9 @@ func (p *problems) boundedFields(place string, schema map[string]any) {
 	}
 }
 
-// size adds a violation for each text, list and object that is larger than the schema allows. It does not check the contents of
-// such lists and objects. All other rules are checked only if size adds no violation, because their cost depends on the size.
+// size adds a violation for each string, list and object that is larger than the schema allows. It does not check the contents of
+// a list or object that is too large. All other rules are checked only if size adds no violation, because their cost depends on
+// the size.
 func (v *Violations) size(field string, value any, schema map[string]any) {
 	within := func(size int, keyword, one, many string) bool {
 		limit, limited := schema[keyword].(float64)

@@ -15,14 +15,14 @@ type Updated struct {
 	Cluster environment.Cluster
 	// DeletionProtection is nil if the update does not change it.
 	DeletionProtection *bool
-	// UpgradeTime is when the next upgrade with a deadline starts, or zero if the update does not choose it.
+	// UpgradeTime is when the instance's next upgrade with a deadline starts, or zero if the update does not choose a time.
 	UpgradeTime time.Time
-	// Parameters contains the sent parameters without the create-only ones.
+	// Parameters contains the sent parameters, except for repeated create-only parameters.
 	Parameters json.RawMessage
 }
 
 // Update returns the instance's cluster with the parameters of an update, within the bounds of the plan. To change the plan, call
-// Update of the new plan. A new machine type must be available in instance.Region, unless instance.Region is empty.
+// Update on the new plan. A new machine type must be available in instance.Region, unless instance.Region is empty.
 //
 // The update may repeat the current values of create-only parameters. The error is of kind invalid and lists the violations.
 func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (Updated, error) {

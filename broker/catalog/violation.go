@@ -60,7 +60,7 @@ func (v *Violations) require(ok bool, field, rule, format string, args ...any) {
 }
 
 // limit shortens the list to maxViolations. omitted is the number of violations that the caller did not add to the list. If limit
-// removes violations or omitted is positive, limit adds a violation with the total number of missing ones.
+// removes violations or omitted is positive, it adds a violation that states how many are missing in total.
 func (v *Violations) limit(omitted int) {
 	if more := len(*v) - maxViolations; more > 0 {
 		*v, omitted = (*v)[:maxViolations:maxViolations], omitted+more

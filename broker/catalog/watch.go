@@ -28,8 +28,8 @@ type Watcher struct {
 
 // Reload is the result of reading changed files. If Problem is empty, the catalog has the content of the files.
 type Reload struct {
-	// Before and After are the entity tags of the catalog. They are equal if the files are invalid or have the same
-	// meaning.
+	// Before and After are the entity tags of the catalog before and after the reload. They are equal if the files are invalid or
+	// their changes do not affect the published catalog.
 	Before, After string
 	// Problem says why the files are invalid, or is empty.
 	Problem string

@@ -33,8 +33,8 @@ const (
 	reasonDue = "steps were not completed"
 )
 
-// Cleaner starts cleanups, and removes leftovers that operators confirm. It is stateless and safe for concurrent use. All fields are
-// required.
+// Cleaner starts cleanups. If an operator confirms that nothing is left, it removes the leftover from the list. A Cleaner is
+// stateless and safe for concurrent use. All fields are required.
 type Cleaner struct {
 	// DB is the database that all stores use. A leftover and its cleanup are written in one transaction.
 	DB         *storage.DB
@@ -177,9 +177,9 @@ func (c Cleaner) accept(ctx context.Context, tx storage.Tx, leftover environment
 	})
 }
 
-// Confirm removes a leftover from the list without a cleanup, because an operator knows that nothing is left. It returns the leftover
-// with its objects. The audit log records the reason, the steps and the objects. The error is of kind failure.NotFound if there is no
-// such leftover, and of kind failure.Conflict while a cleanup runs.
+// Confirm removes a leftover from the list without a cleanup, because an operator has confirmed that nothing is left. It returns
+// the leftover with its objects. The audit log records the reason, the steps and the objects. The error is of kind
+// failure.NotFound if there is no such leftover, and of kind failure.Conflict while a cleanup runs.
 func (c Cleaner) Confirm(ctx context.Context, id, reason string) (
 	leftover environment.Leftover, objects []environment.OutsideObject, err error,
 ) {

@@ -103,8 +103,8 @@ func (c *console) bundle(r *http.Request) (result, error) {
 	return result{status: status, page: views.Page{Title: name, Section: bundlesPath, Body: views.BundlePage(shown)}}, nil
 }
 
-// statusOfBundles returns the HTTP status of a page, given the error of reading its objects. If there is an error, it also sets
-// the problem, which the page shows in place of the objects.
+// statusOfBundles returns the HTTP status of a page. err is the error from reading the page's objects. If it is not nil,
+// statusOfBundles sets problem, which the page shows in place of the objects.
 func statusOfBundles(err error, problem *string) int {
 	if err == nil {
 		return http.StatusOK
@@ -190,7 +190,7 @@ func messageOf(condition *metav1.Condition) string {
 	return failure.Shorten(condition.Message, maxText)
 }
 
-// sourceText returns a source in one line. Addresses in it contain no user, password or query.
+// sourceText describes a source on one line. Addresses in it contain no user, password or query.
 func sourceText(source v1alpha1.BundleSource) string {
 	switch {
 	case source.Image != nil:
@@ -204,7 +204,7 @@ func sourceText(source v1alpha1.BundleSource) string {
 	}
 }
 
-// withoutUser returns an address without its user, password, query and fragment, which may be credentials.
+// withoutUser returns an address without its user, password, query and fragment, which may contain credentials.
 func withoutUser(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {

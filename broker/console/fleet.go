@@ -127,8 +127,8 @@ func (c *console) retryTargets(r *http.Request) (result, error) {
 	})
 }
 
-// changeOrchestration changes an orchestration and then shows it. If its state does not permit the change (409), the page says why.
-// Any other error is returned.
+// changeOrchestration changes an orchestration and then shows it. If the state of the orchestration does not permit the change
+// (409), the page says why. changeOrchestration returns any other error.
 func (c *console) changeOrchestration(r *http.Request, change func(ctx context.Context, id string) error) (result, error) {
 	id, err := operatorserver.Segment(r, "orchestration_id")
 	if err != nil {

@@ -49,9 +49,9 @@ type Live struct {
 const shownParameter = "shown"
 
 // address returns the URL of the stream that refreshes a page. topic is instance, operation or orchestration; if it is empty, the
-// stream reports every event. The result is empty if live updates are off, or if the page has sent the request to refresh itself and
-// thus already has a stream. Call address before reading the data of the page: the URL contains the digest of the current state, so
-// that the stream also reports changes that happen before it is connected.
+// stream reports every event. The result is empty if live updates are off. It is also empty if the page has sent the request to
+// refresh itself, because the page then already has a stream. Call address before reading the data of the page: the URL contains
+// the digest of the current state, so that the stream also reports changes that happen before it is connected.
 func (c *console) address(r *http.Request, topic, id string) string {
 	if c.Live.Position == nil || r.Header.Get(liveHeader) != "" {
 		return ""
@@ -169,7 +169,7 @@ func (c *console) follow(request context.Context, w http.ResponseWriter, state f
 	}
 }
 
-// stateOf returns a function that returns a text for the state that a page shows. The text stays the same until the state
+// stateOf returns a function that describes the state that a page shows, as a string. The string stays the same until the state
 // changes.
 func (c *console) stateOf(query url.Values) func(context.Context) (string, error) {
 	switch {
@@ -192,9 +192,9 @@ func (c *console) operationState(ctx context.Context, id string) (string, error)
 	return fmt.Sprint(record.State, record.UpdatedAt.UnixNano(), record.Stage, record.Step, record.StepBegan.UnixNano(), record.Lease.Owner), err
 }
 
-// orchestrationState returns a text that changes with the state of an orchestration or of its targets. Upgrades of targets cause
-// events, so the text contains the position of the newest event. Targets that are canceled or left out before they start cause no
-// events, but they change the counts in the orchestration's description.
+// orchestrationState returns a string that changes with the state of an orchestration or of its targets. Upgrades of targets
+// cause events, so the string contains the position of the newest event. Targets that are canceled or left out before they start
+// cause no events, but they change the counts in the orchestration's description.
 func (c *console) orchestrationState(ctx context.Context, id string) (string, error) {
 	position := c.Live.Position()
 	found, err := c.API.Orchestrations.Get(ctx, c.API.DB.Reader(), id)
@@ -202,8 +202,8 @@ func (c *console) orchestrationState(ctx context.Context, id string) (string, er
 	return fmt.Sprint(position, found.State, found.Wave, found.UpdatedAt.UnixNano(), found.Description), err
 }
 
-// instanceState returns a text that changes with the state of an instance, its newest operation or its bindings. For a deleted
-// instance, the text is "gone".
+// instanceState returns a string that changes with the state of an instance, its newest operation or its bindings. For a deleted
+// instance, the string is "gone".
 func (c *console) instanceState(ctx context.Context, id string) (string, error) {
 	listed, err := c.API.Instances.List(ctx, instances.Filter{InstanceID: id, Limit: 1})
 	if err != nil || len(listed) == 0 {

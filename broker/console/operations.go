@@ -56,8 +56,8 @@ func (c *console) operation(r *http.Request) (result, error) {
 	return c.showOperation(r, id, views.Operation{})
 }
 
-// showOperation shows the page of an operation. shown contains the error text of a rejected intervention and the reason that the
-// user entered. It is zero if no intervention was rejected.
+// showOperation shows the page of an operation. After a rejected intervention, shown contains the error text and the reason that
+// the user entered. Otherwise, shown is zero.
 func (c *console) showOperation(r *http.Request, id string, shown views.Operation) (result, error) {
 	live := c.address(r, "operation", id)
 
@@ -123,7 +123,7 @@ func (c *console) retry(r *http.Request) (result, error)  { return c.intervene(r
 func (c *console) skip(r *http.Request) (result, error)   { return c.intervene(r, c.API.Skip) }
 
 // intervene carries out an intervention with the reason in the form, and shows the resulting operation. If the intervention is
-// rejected with 400 or 409, the page of the operation has this status and says why. Any other error is returned.
+// rejected with 400 or 409, the page of the operation has the same status and says why. intervene returns any other error.
 func (c *console) intervene(r *http.Request, do intervention) (result, error) {
 	id, err := operatorserver.Segment(r, "operation_id")
 	if err != nil {

@@ -114,7 +114,7 @@ func (c *console) publicURL(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// quoted quotes the text, if necessary, so that a POSIX shell reads it as one word.
+// quoted quotes the string, if necessary, so that a POSIX shell reads it as one word.
 func quoted(text string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@"
 

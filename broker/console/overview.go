@@ -25,15 +25,16 @@ const (
 	// poolLifetime is how long a replica reuses the counts of cloud accounts. It is longer than overviewLifetime, because
 	// counting accounts requires calls to Gardener.
 	poolLifetime = time.Minute
-	// failuresSince and maxFailures limit the failures that the overview groups: at most maxFailures failed operations that were
-	// accepted within failuresSince.
+	// failuresSince and maxFailures limit the failures that the overview groups: at most maxFailures failed operations, accepted at
+	// most failuresSince ago.
 	failuresSince = 24 * time.Hour
 	maxFailures   = 1000
 	maxGroups     = 8
 	stuckRows     = 10
 )
 
-// cached keeps a value for some time, so that many viewers cause no more queries than one. It is safe for concurrent use.
+// cached keeps a value for some time, so that many viewers cause no more queries than a single viewer. It is safe for concurrent
+// use.
 type cached[Value any] struct {
 	mutex sync.Mutex
 	value Value

@@ -31,7 +31,7 @@ const (
 // Results counts renewals or checks.
 type Results struct{ counter *prometheus.CounterVec }
 
-// NewResults returns a counter of renewals by system. It is a prometheus.Collector.
+// NewResults returns a counter of renewals, with a label for the system. It is a prometheus.Collector.
 func NewResults(systems ...string) *Results {
 	results := &Results{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "environment_broker_kubeconfig_renewals_total",

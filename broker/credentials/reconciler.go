@@ -28,8 +28,8 @@ type Reconciler struct {
 	Sent interface {
 		Configuration(ctx context.Context, object environment.OutsideObject) (secret.String, error)
 	}
-	// Kyma returns the Kyma configuration that an operation would send now. It is used for registrations by earlier releases, which
-	// stored none.
+	// Kyma returns the Kyma configuration that an operation would send now. A renewal needs it if an earlier release registered the
+	// runtime, because earlier releases did not store what they sent.
 	Kyma interface {
 		Complete(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
 		Overrides(ctx context.Context, instance environment.Instance) (*environment.Kyma, error)
@@ -70,8 +70,8 @@ func (r Reconciler) Replace(ctx context.Context, object environment.OutsideObjec
 	return err //nolint:wrapcheck // names the Reconciler
 }
 
-// cluster returns the cluster that was sent last, with the new kubeconfig. Earlier releases did not store the cluster; for these,
-// it returns the cluster that an operation would send now.
+// cluster returns the cluster that was sent last, with the new kubeconfig. If an earlier release sent the cluster and did not
+// store it, the result is the cluster that an operation would send now.
 func (r Reconciler) cluster(ctx context.Context, object environment.OutsideObject, instance environment.Instance, kubeconfig secret.String,
 ) (reconciler.Cluster, error) {
 	description := "renewal " + r.Clock.Now().UTC().Format(time.RFC3339Nano)

@@ -255,8 +255,9 @@ type uncertainError struct{ error }
 // Unwrap returns the error of the request, which carries a failure.Kind.
 func (e *uncertainError) Unwrap() error { return e.error }
 
-// failed records a failed renewal. While the system may still execute the request, operations of the instance wait. If the replica is
-// stopping, nothing is recorded: the reservation expires, and the next attempt is already scheduled.
+// failed records a failed renewal. If the system may still execute the request, operations of the instance wait until the
+// reservation expires. If the replica is stopping, failed records nothing: the reservation expires, and the next attempt is already
+// scheduled.
 func (r Renewer) failed(ctx context.Context, holder Holder, renewal outsideobjects.Renewal, instance environment.Instance, cause error) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // see above
@@ -266,7 +267,8 @@ func (r Renewer) failed(ctx context.Context, holder Holder, renewal outsideobjec
 	r.Log.WithError(cause).WithFields(logrus.Fields{logging.InstanceID: instance.ID, logging.RuntimeID: instance.RuntimeID}).
 		Warnf("renewing the kubeconfig for %s failed, retrying in %s", holder.Title(), retryAfter)
 
-	// The column is not encrypted, so it does not get the detail, which may quote the system. The log contains the detail.
+	// The column of Problem is not encrypted, so Problem omits the detail of the error, which may quote the system's response. The
+	// log contains the detail.
 	result := outsideobjects.Result{DueAt: r.Clock.Now().Add(retryAfter), Problem: failure.Of(cause).Text}
 	if _, uncertain := errors.AsType[*uncertainError](cause); uncertain {
 		result.Until = renewal.Until

@@ -28,8 +28,8 @@ const (
 	// checkBatch is the maximum number of runtimes in a batch. A batch starts every repairEvery.
 	checkBatch  = 25
 	repairEvery = 10 * time.Second
-	// batchTimeout limits the duration of a batch, in case runtimes are slow. Until then, no other replica starts the next batch,
-	// because it would check the same runtimes. claimMargin is additional time for storing the progress.
+	// batchTimeout limits the duration of a batch, in case runtimes are slow. During a batch, no other replica starts one, because
+	// it would check the same runtimes. claimMargin is additional time for storing the progress.
 	batchTimeout = 3 * time.Minute
 	claimMargin  = 30 * time.Second
 	// firstRetry is the pause before a failed check is retried. It doubles with each failure, up to Repairer.Interval.
@@ -69,7 +69,7 @@ type pass struct {
 	After string `json:"after,omitempty"`
 	// Began is when the newest pass started.
 	Began time.Time `json:"began,omitzero"`
-	// Retries are the failed checks to repeat, by instance ID.
+	// Retries are the failed checks to repeat, keyed by instance ID.
 	Retries map[string]retry `json:"retries,omitempty"`
 }
 
@@ -279,7 +279,7 @@ func (r Repairer) check(ctx context.Context, id string, failedBefore bool) (outc
 		r.Results.count(resultRepaired)
 		r.Log.WithFields(fields).Warn(textRepaired)
 
-		// An update may have changed the credentials since they were read. The next check follows soon and sees the newer ones.
+		// An update may have changed the credentials since they were read. The next check follows soon and sees the new credentials.
 		return r.record(ctx, id, busy, resultRepaired, textRepaired)
 	default:
 		r.Results.count(resultCurrent)

@@ -100,7 +100,7 @@ func (e *Estimator) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// known returns the past operations in memory, by ID.
+// known returns the past operations in memory, keyed by ID.
 func (e *Estimator) known() map[string]*past {
 	e.mutex.RLock()
 	defer e.mutex.RUnlock()

@@ -19,7 +19,7 @@ type past struct {
 	id    string
 	began time.Time
 	took  time.Duration
-	// steps are the steps of its timeline by name. It is empty if the timeline was removed.
+	// steps are the steps in the operation's timeline, keyed by name. It is empty if the timeline was removed.
 	steps map[string]span
 }
 

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// TypePrefix is the prefix of the types in CloudEvents. Their specification recommends a reverse domain name.
+	// TypePrefix is the prefix of event types in CloudEvents. The CloudEvents specification recommends a reverse domain name as
+	// prefix.
 	TypePrefix = "io.github.environment-broker."
 
 	// defaultSource is the source of events if the broker has no public URL.

@@ -240,8 +240,8 @@ func (e Expirer) Job(limit int) jobs.Job {
 	}
 }
 
-// due returns the instances that have reached the end of their lifetime and can expire now, except those whose last suspension failed or
-// was canceled less than retryAfter ago.
+// due returns the instances that have reached the end of their lifetime and can expire now. It omits instances whose last
+// suspension failed or was canceled less than retryAfter ago.
 func (e Expirer) due(ctx context.Context) (jobs.Due, error) {
 	var due jobs.Due
 

@@ -2,9 +2,9 @@
 // the operations of the broker that wait for it. While there is no feed, as with Kyma Provisioner, operations poll at
 // intervals that Pace determines.
 //
-// The feed only saves time: if a change is lost, operations notice it at their next poll, after about pollWithFeed at
-// the latest. Every replica follows the feed and wakes operations of all replicas, so one running replica is enough.
-// The intervals are constants in this file.
+// The feed only saves time: if a change is lost, operations notice the change at their next poll, at most about pollWithFeed
+// later. Every replica follows the feed and wakes operations of all replicas, so one running replica is enough. The
+// intervals are constants in this file.
 package feed
 
 import (

@@ -62,10 +62,10 @@ type Result struct {
 	Changed   int `json:"changed"`
 	Unchanged int `json:"unchanged"`
 	Failed    int `json:"failed"`
-	// Held reports that more items than the limit were due, so that the run changed nothing.
+	// Held reports that the run changed nothing, because more items were due than the limit allows.
 	Held bool `json:"held,omitempty"`
-	// Errors are the first distinct errors of the run, for operators. An item's error text begins with the ID of the first item
-	// that had this error, and the number of further items that had it.
+	// Errors are the first distinct errors of the run, for operators. The text of an item's error begins with the ID of the item. If
+	// further items had the same error, their number follows.
 	Errors []string `json:"errors,omitempty"`
 	// IDs are the first items that were due. They are not stored.
 	IDs []string `json:"-"`

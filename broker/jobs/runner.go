@@ -73,8 +73,8 @@ func (r Runner) Parts() []lifecycle.Part {
 	return parts
 }
 
-// TakeTurn runs the job, unless a replica has run it within its interval. A daily job runs once a day, at most dailyWindow after its
-// time.
+// TakeTurn runs the job, unless a replica has already run it in the current interval. A daily job runs once a day, at most
+// dailyWindow after its time.
 func (r Runner) TakeTurn(ctx context.Context, job Job) error {
 	now := r.Clock.Now()
 	due, next := job.turn(now)

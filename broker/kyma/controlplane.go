@@ -250,7 +250,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// hasCredentials reports whether a user in the kubeconfig has credentials. The rest.Config for an address without TLS omits them.
+// hasCredentials reports whether a user in the kubeconfig has credentials. It reads the file again, because the rest.Config for an
+// address without TLS omits the credentials.
 func (c *ControlPlane) hasCredentials() bool {
 	content, err := clientcmd.LoadFromFile(c.KubeconfigPath)
 	if err != nil {

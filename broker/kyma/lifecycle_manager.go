@@ -44,8 +44,8 @@ func (k Kyma) Objects(ctx context.Context, instance environment.Instance) (lifec
 	return lifecyclemanager.ObjectsOf(instance, settings, k.ControlPlane.Namespace, k.ShootDomain)
 }
 
-// template returns the Kyma template in the plan's configuration in the control plane, or "" if there is none. If a default version
-// of Kyma is set, which is the version for the Reconciler, it reads the configuration for this version.
+// template returns the Kyma template in the plan's configuration in the control plane, or "" if there is none. If the default
+// Kyma version is set, which only the Reconciler uses, template reads the plan's configuration for that version.
 func (k Kyma) template(ctx context.Context, plan string) (string, error) {
 	text, name, err := k.planConfiguration(ctx, plan, k.Version)
 	if err != nil || name == "" {

@@ -5,7 +5,7 @@
 // rejects the message, it gives up immediately. An upgrade never waits for a delivery.
 //
 // Messages are delivered at least once: if the response is lost, or the replica dies before it has recorded the delivery, the
-// same message is sent again. The service can recognize it by its event ID, state and time. A message is never sent before the
-// delivery of an earlier message of its event has ended. The lease outlasts every call, so two replicas never send at the same
-// time.
+// same message is sent again. The service can recognize a repeated message by its event ID, state and time. A message is sent
+// only after the delivery of all earlier messages of the same event has ended. The lease outlasts every call, so two replicas
+// never send at the same time.
 package notify

@@ -187,7 +187,7 @@ func (d *Delivery) hold(ctx context.Context) error {
 	return nil
 }
 
-// all sends the messages, at most Calls at the same time. After an error, it starts no further message.
+// all sends the messages, at most Calls at the same time. After an error, it starts to send no further messages.
 func (d *Delivery) all(ctx context.Context, due []notifications.Pending) error {
 	return lifecycle.Each(d.Calls, due, func(message notifications.Pending) error { return d.one(ctx, message) })
 }

@@ -24,7 +24,7 @@ type AccountPool interface {
 	Overview(ctx context.Context) ([]accountpool.Status, error)
 	// Free makes a dirty account free if allow returns nil. It returns the status before the change.
 	Free(ctx context.Context, name string, allow func(accountpool.Status) error) (accountpool.Status, error)
-	// Cleanups returns the cleanup records of the dirty accounts, by account name. Clean calls the cleanup hook for the named
+	// Cleanups returns the cleanup records of the dirty accounts, keyed by account name. Clean calls the cleanup hook for the named
 	// account.
 	Cleanups(ctx context.Context) (map[string]accountpool.Cleanup, error)
 	Clean(ctx context.Context, name, reason string) (accountpool.Cleanup, error)

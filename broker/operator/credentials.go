@@ -24,8 +24,8 @@ const (
 	textRenewal       = `The body is invalid. Send {"reason": "…"} or {"dryRun": true} as JSON.`
 	textNoCredentials = "No other system has a kubeconfig for the runtime."
 
-	// maxCredentials is the maximum number of kubeconfigs that are read for an instance. Each other system has at most one of
-	// them.
+	// maxCredentials is the maximum number of kubeconfigs that are read for an instance. Each other system stores at most one
+	// kubeconfig of an instance.
 	maxCredentials = 10
 )
 

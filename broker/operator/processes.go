@@ -9,7 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// ListProcesses returns the processes of this replica.
+// ListProcesses returns the processes that this replica runs.
 func (a *API) ListProcesses(*http.Request) (httpserver.Response, error) {
 	list := operatorapi.ProcessList{Data: []operatorapi.Process{}}
 

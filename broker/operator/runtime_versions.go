@@ -32,9 +32,9 @@ func versionsOf(query operatorserver.Query) (versionFilter, error) {
 	return wanted, nil
 }
 
-// listByVersion returns a page of the runtimes that the filter selects and that have the wanted versions. Because the versions
-// are part of the encrypted requests, it decrypts the selected instances until the page is full, but at most maxDecrypted. A page
-// with a cursor can therefore have few entries, or none. A request that cannot be decrypted matches no version.
+// listByVersion returns a page of the runtimes that the filter selects and that have the wanted versions. The versions are part
+// of the encrypted requests, so it decrypts the selected instances until the page is full, but at most maxDecrypted of them. A
+// page with a cursor can therefore have few entries, or none. A request that cannot be decrypted matches no version.
 func (a *API) listByVersion(ctx context.Context, page operatorserver.Page, filter instances.Filter, wanted versionFilter) (operatorapi.RuntimeList, error) {
 	list := operatorapi.RuntimeList{Data: []operatorapi.Runtime{}}
 	filter.Limit = versionBatch + 1
@@ -76,8 +76,8 @@ func (a *API) listByVersion(ctx context.Context, page operatorserver.Page, filte
 	return listUntil(list, filter, true), nil
 }
 
-// listUntil sets the count of a list. If more is true, it also sets the cursor for the next page, which starts where filter has
-// stopped.
+// listUntil sets the count of a list. If more is true, it also sets the cursor for the next page, which starts after the last
+// instance that the search has checked. filter contains that position.
 func listUntil(list operatorapi.RuntimeList, filter instances.Filter, more bool) operatorapi.RuntimeList {
 	if list.Count = len(list.Data); more {
 		list.Cursor = filter.Cursor().String()
@@ -102,8 +102,8 @@ func (a *API) addVersions(ctx context.Context, shown []operatorapi.Runtime) erro
 	return err
 }
 
-// clusters returns the cluster configuration that each instance has ordered, by instance ID. It omits instances whose requests cannot
-// be decrypted.
+// clusters returns the cluster configuration in the request of each instance, keyed by instance ID. It omits instances whose
+// requests cannot be decrypted.
 func (a *API) clusters(ctx context.Context, ids []string) (map[string]environment.Cluster, error) {
 	complete, _, err := a.Instances.GetAll(ctx, a.DB.Reader(), ids)
 	ordered := make(map[string]environment.Cluster, len(complete))

@@ -89,8 +89,8 @@ func (a *API) ListRuntimes(r *http.Request, query operatorserver.Query) (httpser
 	return httpserver.OK(list), err
 }
 
-// RuntimeList returns a page of runtimes with their newest operations, newest first unless the query sorts otherwise. It decrypts the
-// requests of instances only if the query asks for versions.
+// RuntimeList returns a page of runtimes, each with its newest operation. The newest runtime comes first unless the query sets
+// another order. RuntimeList decrypts the requests of instances only if the query asks for versions.
 func (a *API) RuntimeList(ctx context.Context, query operatorserver.Query) (operatorapi.RuntimeList, error) {
 	filter, err := runtimeFilter(query)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 
 const textAdoption = `The body is invalid. Send {"account": "…", "dryRun": true} as JSON. See /openapi.yaml for optional fields.`
 
-// maxAdministrators is the maximum number of administrators in an adoption. maxText is the maximum length of each text in it, in
-// bytes.
+// maxAdministrators is the maximum number of administrators in a request to adopt a Shoot. maxText is the maximum length of each
+// string in the request, in bytes.
 const (
 	maxAdministrators = 100
 	maxText           = 255

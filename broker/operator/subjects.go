@@ -17,7 +17,7 @@ import (
 // stages.
 const textRetryCleanup = "A cleanup cannot be retried. Start another one: ebctl leftover cleanup."
 
-// textConductor rejects interventions in an operation that conducts an orchestration. If it were canceled, nothing would start
+// textConductor rejects interventions in an operation that conducts an orchestration. Without the operation, nothing would start
 // the remaining upgrades of the orchestration.
 const textConductor = "The operation conducts an orchestration. Cancel or retry the orchestration instead, with the endpoints under /orchestrations."
 

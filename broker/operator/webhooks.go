@@ -267,7 +267,7 @@ func (a *API) ListWebhookDeliveries(r *http.Request, query operatorserver.Query)
 	return httpserver.OK(list), nil
 }
 
-// ReplayWebhook makes a webhook's dead letters or pending events due immediately.
+// ReplayWebhook makes dead letters or pending deliveries of a webhook due immediately. The request selects which ones.
 func (a *API) ReplayWebhook(r *http.Request) (httpserver.Response, error) {
 	var order operatorapi.WebhookReplay
 	if err := operatorserver.ReadStrictly(r.Body, &order, textReplay); err != nil {

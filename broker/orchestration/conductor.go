@@ -40,7 +40,7 @@ type Conductor struct {
 }
 
 // conduct calls work in a transaction that holds the orchestration's lock. by is the operation that conducts the orchestration.
-// If it has lost its lease, conduct returns an error without calling work.
+// If that operation has lost its lease, conduct returns an error without calling work.
 func (c Conductor) conduct(ctx context.Context, by process.Record, work func(tx storage.Tx, orchestration environment.Orchestration) error) error {
 	return explain(c.DB.InTx(ctx, func(tx storage.Tx) error {
 		orchestration, err := c.Orchestrations.Conduct(ctx, tx, by)
@@ -130,8 +130,8 @@ func (c Conductor) progress(ctx context.Context, tx storage.Tx, orchestration en
 	return progress, c.Orchestrations.SetState(ctx, tx, orchestration.ID, orchestration.State, progress.Text, c.Clock.Now())
 }
 
-// next returns the latest time at which the conductor must run again, or zero if the conductor can wait until a running upgrade
-// ends, which makes it due.
+// next returns the latest time at which the conductor must run again. It returns zero if the conductor can wait for the end of a
+// running upgrade, which makes the conductor due.
 func (c Conductor) next(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, more bool) (time.Time, error) {
 	running, err := c.Orchestrations.Running(ctx, tx, orchestration.ID)
 	if err != nil {
@@ -143,7 +143,8 @@ func (c Conductor) next(ctx context.Context, tx storage.Tx, orchestration enviro
 		return time.Time{}, err
 	}
 
-	// If a target is due but no more can start, it waits for the end of a running upgrade, which makes the conductor due.
+	// If a target is due but no more upgrades can start, the target waits for the end of a running upgrade, which makes the conductor
+	// due.
 	if !due.IsZero() && (more || due.After(c.Clock.Now()) || len(running) == 0) {
 		if soaked := orchestration.SoakUntil; !soaked.IsZero() && soaked.Before(due) { // later waves do not wait for times that owners have chosen
 			return soaked, nil
@@ -203,8 +204,9 @@ func (c Conductor) start(ctx context.Context, tx storage.Tx, orchestration envir
 	return false, nil
 }
 
-// startTarget accepts the upgrade of the target and returns the target with its new state. If the instance has another operation, the
-// target stays pending. If the instance can no longer be upgraded, the target is canceled or left out.
+// startTarget accepts the upgrade of the target and returns the target with its new state. If the instance is busy with another
+// operation, the target stays pending. If the instance is gone or its state forbids the upgrade, the target is canceled. If the
+// instance cannot be decrypted or has changed since the plan was made, or if the upgrade is invalid, the target is left out.
 func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration,
 	target environment.Target,
 ) (environment.Target, error) {

@@ -129,8 +129,8 @@ func endOf(orchestration environment.Orchestration, waves map[int]map[string]int
 	return end
 }
 
-// work counts the targets of a wave: those that have not started, those that are running, and all. Targets that were left out do
-// not count.
+// work counts the targets of a wave: the ones that have not started, the ones that are running, and all targets. It does not count
+// targets that were left out.
 type work struct{ pending, running, all int }
 
 func workOf(stats map[string]int) work {

@@ -114,7 +114,7 @@ func (o Orders) conduct(ctx context.Context, tx storage.Tx, id, why string) erro
 	return o.Operations.Accept(ctx, tx, conductor)
 }
 
-// wake makes the conductor due, or accepts a new one if the conductor has ended.
+// wake makes the conductor of the orchestration due. If the conductor has ended, wake accepts a new one.
 func (o Orders) wake(ctx context.Context, tx storage.Tx, id, why string) error {
 	unfinished, err := o.Orchestrations.WakeConductor(ctx, tx, id, o.Clock.Now())
 	if err != nil || unfinished {

@@ -11,9 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// Pause stops the start of upgrades until Resume. Upgrades in progress run to completion. Pause does nothing if the orchestration
-// is paused or gated. The error is of kind NotFound if there is no such orchestration, and Conflict if it has not begun, is being
-// canceled or has ended.
+// Pause pauses an orchestration, which then starts no upgrades until Resume. Upgrades in progress run to completion. Pause does
+// nothing if the orchestration is paused or gated. The error is of kind NotFound if there is no such orchestration, and Conflict
+// if the orchestration has not begun, is being canceled or has ended.
 func (o Orders) Pause(ctx context.Context, id string) error {
 	return o.change(ctx, func(tx storage.Tx) error {
 		orchestration, err := o.Orchestrations.Lock(ctx, tx, id)

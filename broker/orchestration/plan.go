@@ -18,8 +18,8 @@ import (
 // because a fleet can be large. A long transaction delays nothing else, because it locks only rows of the orchestration.
 const planLimit = 2 * time.Minute
 
-// Plan implements orchestrating.Orchestrations: it selects the targets and stores them. The check whether an instance can be
-// upgraded is repeated when its upgrade starts.
+// Plan implements orchestrating.Orchestrations: it selects the targets and stores them. When the upgrade of a target starts, the
+// conductor checks again whether the instance can be upgraded.
 func (c Conductor) Plan(ctx context.Context, by process.Record) error {
 	id, _ := environment.OrchestrationOf(by.InstanceID)
 

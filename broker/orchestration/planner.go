@@ -32,7 +32,7 @@ type Planner struct {
 	// StateOf derives the state of a runtime from the runtime's newest operation. fleet.Target.State selects runtimes by this
 	// state.
 	StateOf func(newest process.Record) string
-	// ShootWindows returns the stored maintenance windows of Shoots by instance. It omits unknown windows.
+	// ShootWindows returns the stored maintenance windows of Shoots, keyed by instance ID. It omits unknown windows.
 	ShootWindows func(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string]fleet.WindowTimes, error)
 	// Upgraded returns the targets of an orchestration whose upgrades have succeeded or failed.
 	Upgraded func(ctx context.Context, tx storage.Tx, orchestrationID string) ([]environment.Target, error)
@@ -264,8 +264,8 @@ func (p Planner) addVersions(target *environment.Target, orchestration environme
 	target.FromVersion, target.ToVersion = versions.From, versions.To
 }
 
-// candidates returns the fields of each instance by which fleet.Targets can select it. It reads labels and decrypts versions only
-// if the targets parameter selects by them.
+// candidates returns a fleet.Candidate for each instance, with the fields that fleet.Targets can select by. It reads the labels
+// only if targets selects by label, and decrypts the versions only if targets selects by version.
 func (p Planner) candidates(ctx context.Context, targets fleet.Targets, page []instances.Listed) (_ []fleet.Candidate, err error) {
 	var (
 		labels   map[string]map[string]string

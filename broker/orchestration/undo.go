@@ -152,7 +152,7 @@ func (o Orders) acceptUndo(ctx context.Context, tx storage.Tx, undo environment.
 	return o.record(ctx, tx, entry)
 }
 
-// undone returns the upgrades that an undo rolls back, by instance. It returns nil for other orchestrations.
+// undone returns the upgrades that an undo rolls back, keyed by instance ID. It returns nil for other orchestrations.
 func (p Planner) undone(ctx context.Context, orchestration environment.Orchestration) (map[string]environment.Target, error) {
 	if orchestration.Undoes == "" {
 		return nil, nil //nolint:nilnil // nothing is undone

@@ -40,7 +40,7 @@ type Hook interface {
 type Cleaner struct {
 	Pool    accountpool.Pool
 	Records accountpool.Cleanups
-	// Hook is nil if operators release accounts themselves. Dirty accounts are still recorded.
+	// Hook is nil if operators release accounts themselves. Even then, the Cleaner records dirty accounts.
 	Hook     Hook
 	Recorder interface {
 		RecordAlone(ctx context.Context, entry auditlog.Entry) error
@@ -104,7 +104,7 @@ func (c Cleaner) track(ctx context.Context) ([]accountpool.Status, error) {
 	return dirty, c.Records.Track(ctx, accounts, c.Clock.Now())
 }
 
-// Cleanups returns the records of the dirty accounts, by the name of the account.
+// Cleanups returns the records of the dirty accounts, keyed by account name.
 func (c Cleaner) Cleanups(ctx context.Context) (map[string]accountpool.Cleanup, error) {
 	records, err := c.Records.Cleanups(ctx)
 	found := make(map[string]accountpool.Cleanup, len(records))

@@ -41,8 +41,8 @@ func (c Checker) Create(ctx context.Context, tx storage.Tx, instance environment
 }
 
 // Change returns an ExceededError if changing an instance would exceed a quota. As with Create, the caller must store the change
-// in the same transaction. Change checks only the quotas whose group the instance joins, so instances of a group that is already
-// over its quota can still change.
+// in the same transaction. Change checks only the quotas in which the instance joins a group. An instance can thus change even if
+// the group that it already belongs to is over its quota.
 func (c Checker) Change(ctx context.Context, tx storage.Tx, before, after environment.Instance) error {
 	grown := c.quotas().grown(before, after)
 	if len(grown) == 0 {

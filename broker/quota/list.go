@@ -13,7 +13,7 @@ import (
 type Filter struct {
 	// Name selects the quota with this name.
 	Name string
-	// GlobalAccountID and SubAccountID select the quotas per account or per subaccount, and in these the groups of this account or
+	// GlobalAccountID selects the quotas per account, with only the groups of this account. SubAccountID does the same for a
 	// subaccount.
 	GlobalAccountID, SubAccountID string
 	// Size is the maximum number of groups to list for each quota.

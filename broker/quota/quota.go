@@ -48,8 +48,8 @@ type Quota struct {
 	Regions []string `json:"regions"`
 	// Limit is the maximum number of instances in a group.
 	Limit *int `json:"limit"`
-	// Limits overrides Limit for single tenants: by subaccount if Per contains it, and otherwise by account. Unlimited means no
-	// limit.
+	// Limits overrides Limit for single tenants. The keys are subaccounts if Per contains PerSubaccount, and accounts otherwise. The
+	// value Unlimited means no limit.
 	Limits map[string]int `json:"limits"`
 }
 
@@ -221,8 +221,8 @@ func (q *Quota) LimitOf(group Group) int {
 	return *q.Limit
 }
 
-// grown returns the quotas in which a group gains an instance: a new instance if before is zero, or an instance that changes from
-// before to after. It omits quotas without a limit for the group.
+// grown returns the quotas in which a group gains an instance when an instance changes from before to after. If before is zero,
+// the instance is new. Quotas without a limit for the group are omitted.
 func (q Quotas) grown(before, after environment.Instance) Quotas {
 	var grown Quotas
 

@@ -35,9 +35,9 @@ func (c *Comparer) bindings(ctx context.Context, after string, page *operatorser
 	})
 }
 
-// bindingsOf reports the ServiceAccounts in one runtime that belong to no known binding. It compares twice and reports only those
-// that are unknown both times: one that disappears in between belongs to an unbind in progress. A bind in progress causes no false
-// finding, because the row of a binding is written before its ServiceAccount.
+// bindingsOf reports the ServiceAccounts in one runtime that belong to no known binding. It compares twice and reports only the
+// ServiceAccounts that are unknown both times: a ServiceAccount that disappears in between belongs to an unbind in progress. A
+// bind in progress causes no false finding, because the row of a binding is written before its ServiceAccount.
 func (c *Comparer) bindingsOf(ctx context.Context, instance environment.Instance, page *operatorserver.ComparedPage) error {
 	unknown, err := c.unknown(ctx, instance)
 	if err == nil && len(unknown) > 0 {

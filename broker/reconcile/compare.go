@@ -26,7 +26,8 @@ import (
 const (
 	// pageSize is the maximum number of runtimes or instances in one query. The operator API returns no larger pages.
 	pageSize = 100
-	// clockSkew is the maximum difference between the clocks of the replica that ended an operation and of the one that compares.
+	// clockSkew is the maximum difference between the clock of the replica that ended an operation and the clock of the replica that
+	// compares.
 	clockSkew = 5 * time.Second
 )
 
@@ -223,7 +224,7 @@ func ended(runtime operatorapi.Runtime, began time.Time) bool {
 	return process.State(last.State).Terminal() && last.FinishedAt.Before(began)
 }
 
-// owners returns the instances with the given Shoot names, by Shoot name.
+// owners returns the instances with the given Shoot names, keyed by Shoot name.
 func (c *Comparer) owners(ctx context.Context, names []string) (map[string]instances.Listed, error) {
 	owners := map[string]instances.Listed{}
 	if len(names) == 0 {
@@ -287,7 +288,7 @@ func (c *Comparer) lost(ctx context.Context, runtimeID string) (environment.Inst
 		return instance, err
 	}
 
-	// Read the runtime again: a deletion of the instance that has just ended removed the runtime before the row.
+	// Read the runtime again. The instance may have just been deleted, and a deletion removes the runtime before the row.
 	if runtime, err = c.Provisioner.Runtime(ctx, runtimeID); err != nil {
 		return instance, err
 	}

@@ -1,10 +1,12 @@
-// Package reconcile compares the instances of the broker with the runtimes of the Provisioner. It restores rows of instances that
-// were lost when a part of the database was lost, for example in a point-in-time restore. Its report also contains the
-// differences that the Provisioner finds between its runtimes, Gardener and Director.
+// Package reconcile compares the instances of the broker with the runtimes of the Provisioner. It restores the rows of instances
+// that the database has lost, for example in a point-in-time restore. Its report also contains the differences that the
+// Provisioner finds between its runtimes, Gardener and Director.
 //
-// The broker stores each instance with the runtime, as client data, so a lost row can be restored from the Provisioner. The
-// package never changes runtimes or credentials: for these, a difference lists the commands that an operator can run.
+// The Provisioner stores a copy of each instance as client data of its runtime, so a lost row can be restored from the
+// Provisioner. The package never changes runtimes or credentials: for these, a difference lists the commands that an operator can
+// run.
 //
-// Objects with unfinished operations are not compared. The Provisioner is read before the rows, and operations that have ended
-// since then count as unfinished, so an object that is being created or deleted is not reported as a difference.
+// Objects with unfinished operations are not compared. The package reads the Provisioner's data before the rows, and treats
+// operations that have ended since then as unfinished, so an object that is being created or deleted is not reported as a
+// difference.
 package reconcile

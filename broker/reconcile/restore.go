@@ -17,7 +17,7 @@ import (
 const reasonRestored = "restored from the data of the runtime"
 
 // Restore implements operatorserver.Differences. It adds the row of an instance whose runtime exists in the Provisioner, with a
-// succeeded operation. The Provisioner itself restores differences between its runtimes and other systems.
+// succeeded operation. It rejects all other differences, because only the Provisioner can restore the records that they concern.
 func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Difference) error {
 	if difference.Kind != operatorapi.DifferenceKindRuntimeWithoutInstance {
 		return failure.New(failure.Conflict, "only the Provisioner can restore this record: run 'ebctl provisioner reconcile'")

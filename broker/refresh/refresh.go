@@ -1,7 +1,7 @@
 // Package refresh keeps the stored addresses of the runtimes' API servers up to date. The broker stores an address whenever it
-// gets an admin kubeconfig, at the latest at the end of a creation. This package reads addresses that are missing because an
-// earlier version of the broker created the cluster, and old addresses, because the certificate authority of a cluster can
-// change.
+// gets an admin kubeconfig, at the latest at the end of a creation. This package reads the addresses that are missing because an
+// earlier version of the broker created the cluster. It also reads old addresses again, because the certificate authority of a
+// cluster can change.
 package refresh
 
 import (

@@ -55,7 +55,8 @@ func (w *Windows) AddMissing(ctx context.Context) error {
 }
 
 // Refresh reads up to batch windows that are due. It stops at the first database error. A window that cannot be read is due again
-// after retryAfter, or after a day if it is invalid or the Provisioner, like Kyma Provisioner, does not report windows.
+// after retryAfter. The next read is due after a day if the window is invalid, or if the Provisioner does not report windows.
+// Kyma Provisioner does not report them.
 func (w *Windows) Refresh(ctx context.Context) error {
 	now := w.Clock.Now()
 

@@ -62,7 +62,7 @@ func (c Config) checkAccounts() error {
 	return errors.Join(errs...)
 }
 
-// accountPool assigns accounts by the configured rules. cleaner cleans up dirty accounts.
+// accountPool assigns accounts according to the configured rules. cleaner cleans up dirty accounts.
 type accountPool struct {
 	accountpool.Instances
 

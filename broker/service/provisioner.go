@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
-// upstreamOf returns the Provisioner as an upstream system, with a limit on concurrent calls, a circuit breaker and metrics.
+// upstreamOf returns the Provisioner as an upstream system, which has a limit on concurrent calls, a circuit breaker and metrics.
 func upstreamOf(config Provisioner) *upstream.System {
 	return upstream.New(upstream.Options{
 		Name: "provisioner", Title: "the Provisioner", Component: failure.ComponentProvisioner,
@@ -21,9 +21,9 @@ func upstreamOf(config Provisioner) *upstream.System {
 	})
 }
 
-// provisionerClient returns clients for the Provisioner's GraphQL API and operator API. They respect system's call limit and
-// circuit breaker. Certificates and keys are reloaded when their files change. Errors name the environment variable, but never
-// quote the URL, because it may contain a password.
+// provisionerClient returns clients for the Provisioner's GraphQL API and operator API. They respect the call limit and the
+// circuit breaker of system. Certificates and keys are reloaded when their files change. Errors name the environment variable,
+// but never quote the URL, because it may contain a password.
 func provisionerClient(config Provisioner, system *upstream.System, files *reload.Watcher,
 ) (*provisionerclient.Client, *reconcile.Provisioner, error) {
 	address, err := url.Parse(config.URL)

@@ -34,7 +34,7 @@ func (s *Service) loadQuotas(path string, plans *catalog.Catalog, instances *ins
 	return checker, nil
 }
 
-// planOf returns a function that finds the ID of a plan in the current catalog, by name or ID.
+// planOf returns a function that looks up a name or ID of a plan in the current catalog and returns the ID of the plan.
 func planOf(plans *catalog.Catalog) quota.Plan {
 	return func(nameOrID string) (string, bool) {
 		for _, plan := range plans.Plans() {

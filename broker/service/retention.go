@@ -27,10 +27,10 @@ func (s stores) removal() operations.Removal {
 	}
 }
 
-// subjects returns, for each operation key, whether the operations with this key must be kept. Existing bindings and leftovers,
-// and orchestrations that have not ended, keep all of their operations, which are few. An instance with leftovers keeps all of
-// its operations, because a cleanup uses the data of the deletion. So does a deleted instance with recorded objects in other
-// systems, because an erasure of account data finds the objects through the operations.
+// subjects returns, for each operation key, whether the operations with this key must be kept. All operations of existing
+// bindings, of leftovers and of unfinished orchestrations are kept; there are only a few of them. All operations of an instance
+// with leftovers are kept, because a cleanup uses the data of the deletion. All operations of a deleted instance with recorded
+// objects in other systems are kept, because an erasure of account data finds the objects through the operations.
 func (s stores) subjects(ctx context.Context, tx storage.Tx, keys []string) (map[string]operations.Subject, error) {
 	var instanceIDs, owners, orchestrationIDs []string
 
@@ -79,7 +79,7 @@ func (s stores) subjects(ctx context.Context, tx storage.Tx, keys []string) (map
 	return subjects, nil
 }
 
-// needed returns the keys whose operations are all needed: the keys of the instances' bindings and leftovers, the IDs of
+// needed returns the keys whose operations must all be kept: the keys of the instances' bindings and leftovers, the IDs of
 // instances with leftovers, and the keys of orchestrations that have not ended.
 func (s stores) needed(ctx context.Context, tx storage.Tx, instanceIDs, orchestrationIDs []string) ([]string, error) {
 	needed, err := s.bindings.Keys(ctx, tx, instanceIDs)

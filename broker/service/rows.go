@@ -31,8 +31,8 @@ type rows struct {
 	clock clock.PassiveClock
 }
 
-// Tables are the stores behind Rows. They use the database DB. Leftovers, Objects and Events are only needed for deletions and
-// suspensions.
+// Tables are the stores behind Rows. All of them are in the database DB. Leftovers, Objects and Events are only needed for
+// deletions and suspensions.
 type Tables struct {
 	DB         *storage.DB
 	Operations *operations.Store

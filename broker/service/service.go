@@ -232,8 +232,8 @@ func (s *Service) build(ctx context.Context, config Config) error {
 	expirer, estimator := stores.expirer(config.ExpirationPeriods, recorder, wake), estimate.New(stores.instances, stores.operations)
 	cleaner, comparer := s.cleaner(stores, processes, recorder, wake), s.comparer(stores, recorder, operatorAPI, access)
 
-	// Jobs that remove bindings and instances need some options of the handler, while the operator API in that handler needs the
-	// jobs.
+	// The jobs that remove bindings and instances need some options of the handler, and the operator API in the handler needs the
+	// jobs. Therefore, set these options first.
 	osb := broker.Options{
 		DB: s.DB, Bindings: stores.bindings, Instances: stores.instances, Operations: stores.operations,
 		Recorder: recorder, Wake: wake, Clock: clock.RealClock{},
@@ -326,8 +326,8 @@ func (s *Service) newEngine(config Config, store *operations.Store, processes []
 	return engine, nil
 }
 
-// refreshers returns the lifecycle.Parts that read the addresses of clusters and the maintenance windows of Shoots, both missing and old
-// ones.
+// refreshers returns the lifecycle.Parts that read missing and old addresses of clusters, and missing and old maintenance windows
+// of Shoots.
 func (s *Service) refreshers(stores stores, access clusterclient.Access, provisioner *provisionerclient.Client) []lifecycle.Part {
 	addresses := &refresh.Refresher{
 		DB: s.DB, Endpoints: stores.endpoints, Instances: stores.instances, Kubeconfigs: access, Clock: clock.RealClock{}, Log: s.Log,

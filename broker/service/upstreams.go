@@ -51,7 +51,7 @@ type upstreams struct {
 	webhooks *webhook.Client
 	// bundles reads the bundle provisioner's objects. It is nil if the console shows no Bundles.
 	bundles *bundleclient.Client
-	// holders are the systems that store kubeconfigs of runtimes, by name.
+	// holders are the systems that store kubeconfigs of runtimes, keyed by name.
 	holders map[string]credentials.Holder
 	systems []*upstream.System
 	parts   []lifecycle.Part

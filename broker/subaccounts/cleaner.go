@@ -23,8 +23,8 @@ const (
 	Name = "subaccounts"
 	// cursorID is the ID of the cursor in package reports.
 	cursorID = "events of subaccounts"
-	// overlap is how far before the newest handled event the job starts reading again. Within this time, failed deletions are
-	// repeated, and events that became visible late are found.
+	// overlap is the period before the newest handled event for which each run reads the events again. The run thus repeats failed
+	// deletions of this period, and finds events that became visible late.
 	overlap = 7 * 24 * time.Hour
 	// retryAfter is the pause after a failed deletion. It is long because an operator usually has to fix the cause.
 	retryAfter = 24 * time.Hour
@@ -65,7 +65,7 @@ func (c Cleaner) Job(every time.Duration, limit int) jobs.Job {
 	}
 }
 
-// due returns the instances of the subaccounts that were deleted after the newest handled event, or within the overlap before it.
+// due returns the instances whose subaccounts were deleted after the newest handled event, or at most overlap before it.
 func (c Cleaner) due(ctx context.Context) (jobs.Due, error) {
 	var at cursor
 	if _, err := c.Reports.Get(ctx, cursorID, &at); err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -114,7 +114,8 @@ func (c Cleaner) due(ctx context.Context) (jobs.Due, error) {
 	return due, nil
 }
 
-// deletable reports whether no deletion of the instance is unfinished or failed less than retryAfter ago.
+// deletable reports whether the job may delete the instance now. It returns false while a deletion of the instance is unfinished,
+// and for retryAfter after a failed deletion.
 func (c Cleaner) deletable(ctx context.Context, id string) (bool, error) {
 	last, err := c.Operations.Latest(ctx, c.DB.Reader(), id, environment.KindDeprovision)
 	if errors.Is(err, storage.ErrNotFound) {

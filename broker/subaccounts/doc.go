@@ -1,2 +1,2 @@
-// Package subaccounts contains the job that deletes the instances of subaccounts that were deleted in SAP Cloud Management.
+// Package subaccounts contains the job that deletes the instances whose subaccounts were deleted in SAP Cloud Management.
 package subaccounts

@@ -14,7 +14,7 @@ import (
 )
 
 // checkRollback returns an error of kind Invalid if the upgrade of Kyma cannot be rolled back. past lists all operations of the
-// instance, newest first. checkRollback decrypts those that may have changed Kyma after the upgrade.
+// instance, newest first. checkRollback decrypts the data of the operations that may have changed Kyma after the upgrade.
 //
 // The Provisioner rolls back the last order that changed Kyma. The upgrade must therefore be the last change, and must have
 // succeeded: a failed upgrade may never have reached the Provisioner, which would then roll back an earlier order.
@@ -46,7 +46,7 @@ func rollbackTarget(operation process.Record) error {
 }
 
 // allowsRollback returns an error if the given operation, which is newer than the upgrade, prevents the rollback. An operation
-// that never started does not, because it has changed nothing.
+// that never started does not prevent the rollback, because it has changed nothing.
 func (u Upgrader) allowsRollback(ctx context.Context, tx storage.Tx, operation process.Record, operationID string) error {
 	switch {
 	case operation.NeverStarted():

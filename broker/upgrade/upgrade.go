@@ -38,8 +38,8 @@ type Order struct {
 	InstanceID string
 	// Kind is one of environment.UpgradeKinds.
 	Kind string
-	// Version is the version after the upgrade. If it is empty, the upgrade uses the plan's version for a cluster, and the
-	// account's version or else the default for Kyma.
+	// Version is the version after the upgrade. If it is empty, an upgrade of a cluster uses the plan's version. An upgrade of Kyma
+	// uses the account's version, or the default if the account has none.
 	Version string
 	// RollsBack is the ID of the Kyma upgrade to roll back. It is empty for an ordinary upgrade. If it is set, Version is
 	// ignored.
@@ -53,8 +53,8 @@ type Order struct {
 	NotAfter time.Time
 	// OperationID is the ID of the new operation. If it is empty, the operation gets a random ID.
 	OperationID string
-	// PredecessorID is the ID of the upgrade that this one repeats. It is empty for a first attempt. Why is the message of the
-	// first timeline entry. If it is empty, the message is the kind.
+	// PredecessorID is the ID of the upgrade that the new operation repeats. It is empty for a first attempt. Why is the message of
+	// the first timeline entry. If Why is empty, the message is the kind.
 	PredecessorID, Why string
 }
 
@@ -65,8 +65,9 @@ type Accepted struct {
 	OperationID string
 	// Instance is the instance before the upgrade.
 	Instance environment.Instance
-	// Components are the Kyma components that the catalog lists for the version, in the order of their installation. Operators
-	// can add others in the control plane. Components is empty for a cluster, and if the version is not known yet.
+	// Components are the Kyma components that the catalog lists for the version, in the order of their installation. Operators can
+	// add other components in the control plane. Components is empty for an upgrade of a cluster, and while the version is not
+	// known.
 	Components []string
 }
 

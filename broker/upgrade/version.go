@@ -41,8 +41,8 @@ func checkKubernetes(current, wanted string) error {
 	return nil
 }
 
-// isLower reports whether a version is lower than another one. Patch numbers count only if both versions have one. If a version
-// is malformed, the result is false, because the Provisioner also checks the versions.
+// isLower reports whether a version is lower than another one. Patch numbers are compared only if both versions have one. If a
+// version is malformed, the result is false, because the Provisioner also checks the versions.
 func isLower(version, than string) bool {
 	one, oneErr := semver.NewVersion(version)
 	other, otherErr := semver.NewVersion(than)

@@ -200,7 +200,8 @@ type run struct {
 	heldUntil time.Time
 }
 
-// pass turns a batch of new events into deliveries and sends a batch of those that are due. done means that nothing is left to do now.
+// pass turns a batch of new events into deliveries and sends a batch of due deliveries. done means that nothing is left to do
+// now.
 func (r *run) pass(ctx context.Context) (done bool, err error) {
 	if err := r.hold(ctx); err != nil {
 		return false, err

@@ -1,6 +1,6 @@
 // Package webhooks delivers events to webhooks.
 //
-// One replica at a time delivers the events of a webhook, under a separate lease that outlasts every call. Webhooks are
+// One replica at a time delivers the events of a webhook. Each webhook has its own lease, which outlasts every call. Webhooks are
 // independent: a slow receiver delays only its own events. The events of one subject, such as an instance, are sent one after
 // another; those of different subjects are sent concurrently. An unconfirmed event is sent again after growing pauses, and
 // becomes a dead letter after the last attempt. Only then does the next event of its subject follow.

@@ -47,8 +47,8 @@ type question struct {
 	verb, path string
 }
 
-// NewAccess returns an Access that caches permissions for the given time. A revoked token or role may be accepted until then.
-// Denials are cached for at most 10 seconds.
+// NewAccess returns an Access that caches permissions for the given time. A token or role may still be accepted for this time
+// after it was revoked. Denials are cached for at most 10 seconds.
 func NewAccess(config *rest.Config, cached time.Duration, log logr.Logger) (*Access, error) {
 	authentication, err := authenticationclient.NewForConfig(config)
 	if err != nil {

@@ -72,9 +72,9 @@ func NewClient(options ClientOptions) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Fetch writes the content of a Bundle into a folder. If digest is not empty, the content must have this digest. It is empty for
-// Bundles of other provisioners, which do not report a digest. The error wraps ErrUnavailable if a later call may succeed, except
-// for an interrupted transfer. After an error, the folder may contain a part of the content.
+// Fetch writes the content of a Bundle into a folder. If digest is not empty, the content must have this digest. For Bundles of
+// other provisioners, which do not report a digest, digest is empty. The error wraps ErrUnavailable if a later call may succeed,
+// except for an interrupted transfer. After an error, the folder may contain a part of the content.
 func (c *Client) Fetch(ctx context.Context, contentURL, digest string, into *os.Root) error {
 	address, err := url.Parse(contentURL)
 	if err != nil || address.Scheme != "https" || address.Host == "" {

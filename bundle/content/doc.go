@@ -4,6 +4,6 @@
 //	PUT /uploads/<name>.tgz   the content of a Bundle with the source upload
 //
 // The API server of the cluster authenticates the bearer token of each request with a TokenReview, and authorizes the path and the
-// method with a SubjectAccessReview. The ClusterRoles bundle-reader and bundle-uploader in resources/rbac each permit one of the
-// two.
+// method with a SubjectAccessReview. In resources/rbac, the ClusterRole bundle-reader permits downloads, and bundle-uploader
+// permits uploads.
 package content

@@ -11,14 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// masked is the path of an optional file that lists texts that messages must not contain, as a JSON array of strings. The plain+v0
-// format of rukpak has no such file.
+// masked is the path of an optional file with a JSON array of the strings that messages must not contain. The plain+v0 format of
+// rukpak has no such file.
 const masked = "metadata/masked.json"
 
 // shortest is the minimum length of Secret values that are masked. Masking shorter ones would also hide parts of ordinary words.
 const shortest = 4
 
-// Masked returns the texts of a bundle that messages must not contain: those that metadata/masked.json lists, and the values of Secrets.
+// Masked returns the strings in a bundle that messages must not contain: those that metadata/masked.json lists, and the values of
+// Secrets.
 func Masked(bundle fs.FS, objects []*unstructured.Unstructured) (texts []string, err error) {
 	content, err := fs.ReadFile(bundle, masked)
 

@@ -225,8 +225,8 @@ type bounded struct {
 	overflown bool
 }
 
-// Write implements io.Writer. It never fails: an error would close the pipe, and the process could fail because of that before it
-// is killed.
+// Write implements io.Writer. It never fails: an error would close the pipe, and the closed pipe could make the process fail
+// before it is killed.
 func (b *bounded) Write(content []byte) (int, error) {
 	if int64(b.kept.Len())+int64(len(content)) > b.limit {
 		b.overflown = true

@@ -26,8 +26,9 @@ const (
 )
 
 // selfSigned returns the paths of the self-signed certificate in the folder and of its key. If the folder has no certificate for
-// the host of the external address that is valid for another 30 days, selfSigned writes a new certificate and key, valid for a
-// year. A restart thus keeps the certificate, and clients that trust it continue to work. A running service does not renew it.
+// the host of externalAddress, or if its certificate expires within 30 days, selfSigned writes a new certificate and key, which
+// are valid for a year. A restart thus keeps the certificate, and clients that trust it continue to work. A running service does
+// not renew it.
 func selfSigned(folder, externalAddress string) (certFile, keyFile string, err error) {
 	address, err := url.Parse(externalAddress)
 	if err != nil {

@@ -2,6 +2,6 @@
 // returns the source with all movable references pinned. Fetching a pinned image, commit or archive either gives the same content
 // or fails. ConfigMaps and uploads without a digest cannot be pinned: the Bundle controller compares the digest of their content.
 //
-// Every fetch is limited in time and size, and package archive validates its content. Error texts contain neither credentials nor
-// server responses. To add a type, implement Fetcher and add it to New.
+// Every fetch is limited in time and size, and package archive validates its content. Error messages contain neither credentials
+// nor server responses. To add a type, implement Fetcher and add it to New.
 package source

@@ -126,8 +126,8 @@ func (p *prefix) Write(content []byte) (int, error) {
 	return len(content), nil
 }
 
-// deltaSize returns the size of the object that a delta produces, or false if the delta is invalid. A delta starts with two sizes:
-// that of the original object, and then that of the produced object.
+// deltaSize returns the size of the object that a delta produces, or false if the delta is invalid. A delta starts with the size
+// of the original object, followed by the size of the produced object.
 func (p *prefix) deltaSize() (uint64, bool) {
 	_, first := binary.Uvarint(p.start)
 	if first <= 0 {

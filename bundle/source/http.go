@@ -88,9 +88,9 @@ func (s *httpSource) request(ctx context.Context, source v1alpha1.HTTPSource) (*
 	return request, nil
 }
 
-// extractVerified extracts an archive and returns its digest in hexadecimal. If the digest is not the expected one, this error
-// takes precedence over faults of the content, because the archive is a different one. If the expected digest is empty, any digest
-// is accepted.
+// extractVerified extracts an archive and returns its digest in hexadecimal. An error for an unexpected digest takes precedence
+// over faults of the content, because the server has sent a different archive. If the expected digest is empty, any digest is
+// accepted.
 func extractVerified(ctx context.Context, from io.Reader, into *os.Root, limits archive.Limits, sum hash.Hash, expected string) (string, error) {
 	content := io.TeeReader(from, sum)
 	extracted := archive.Extract(ctx, content, into, limits)

@@ -128,12 +128,12 @@ func Terminal(err error) bool {
 	return invalid || failure.Is(err, failure.Invalid) || failure.Is(err, failure.Permanent)
 }
 
-// transient returns an error that a later fetch of the same source may not have.
+// transient returns an error that may not occur in a later fetch of the same source.
 func transient(format string, args ...any) error {
 	return failure.New(failure.Transient, format, args...)
 }
 
-// terminal returns an error that every fetch of the same source would have.
+// terminal returns an error that would occur in every fetch of the same source.
 func terminal(format string, args ...any) error {
 	return failure.New(failure.Permanent, format, args...)
 }

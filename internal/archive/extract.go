@@ -134,8 +134,8 @@ func (t *Tree) write(header *tar.Header, content io.Reader) error {
 	}
 }
 
-// meter is a reader with a limit. It fails when more than the allowed bytes are read or when the context ends, and stores the
-// error with which it failed.
+// meter is a reader with a limit. It fails when more bytes than allowed are read, or when the context ends, and stores the error
+// with which it failed.
 type meter struct {
 	context  context.Context //nolint:containedctx // io.Reader has no context
 	from     io.Reader

@@ -44,7 +44,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// headers returns the maximum size in bytes of the parts of a tar archive other than the contents of files: headers, long names and padding.
+// headers returns the maximum total size, in bytes, of everything in a tar archive except the contents of files: headers, long
+// names and padding.
 func (l Limits) headers() int64 {
 	const perFile, atEnd = 4 << 10, 1 << 20
 
@@ -62,7 +63,7 @@ func (e *InvalidError) Unwrap() error { return e.problem }
 
 func invalid(format string, args ...any) error { return &InvalidError{fmt.Errorf(format, args...)} }
 
-// size formats a limit in bytes for an error text.
+// size formats a limit in bytes for an error message.
 func size(bytes int64) string {
 	if bytes < 1<<20 {
 		return fmt.Sprintf("%d bytes", bytes)

@@ -12,7 +12,7 @@ import (
 
 // Pack writes a tar archive of the tree, compressed with gzip. With the same version of Go, the bytes of the archive depend only
 // on the names, contents and links in the tree: entries are sorted and have fixed modes, and they have neither an owner nor a
-// time. Pack fails with an InvalidError for devices and for links that leave the tree, so Extract accepts what Pack writes.
+// time. Pack fails with an InvalidError for devices and for links that lead out of the tree, so Extract accepts what Pack writes.
 func Pack(ctx context.Context, tree fs.FS, to io.Writer) error {
 	zipped := gzip.NewWriter(to)
 	archive := tar.NewWriter(zipped)

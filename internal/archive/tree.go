@@ -38,7 +38,7 @@ type entry struct {
 //
 //   - paths that are absolute, contain .. or are too long
 //   - paths that occur twice, and paths that differ only in case, because some file systems cannot store both
-//   - links that leave the tree, and paths that lead through a link
+//   - links that lead out of the tree, and paths that lead through a link
 //   - content that exceeds the limits
 //
 // Only one goroutine may use a Tree, and nothing else may write to the folder.
@@ -146,7 +146,7 @@ func staysInside(name, target string) bool {
 	return up <= strings.Count(name, "/") && !slices.Contains(strings.Split(rest, "/"), "..")
 }
 
-// check rejects paths that are invalid, leave the tree, or exceed Limits.Depth.
+// check rejects paths that are invalid, lead out of the tree, or exceed Limits.Depth.
 func (t *Tree) check(name string) error {
 	switch {
 	case !fs.ValidPath(name) || name == ".":
@@ -309,7 +309,7 @@ func (t *Tree) forget(name string) {
 }
 
 // explain returns an InvalidError if the path is the cause of a file system error, and other errors unchanged. An error that is
-// not a syscall.Errno comes from os.Root itself: the path leaves the root.
+// not a syscall.Errno comes from os.Root itself: the path leads out of the root.
 func explain(name string, err error) error {
 	if err == nil {
 		return nil

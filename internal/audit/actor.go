@@ -18,8 +18,8 @@ import (
 // header.
 const OriginatingIdentity = "X-Broker-API-Originating-Identity"
 
-// maxText is the maximum length, in characters, of texts that are copied from requests into audit entries. The limit is needed
-// because clients choose these texts.
+// maxText is the maximum length, in characters, of strings that are copied from requests into audit entries. The limit is needed
+// because clients choose these strings.
 const maxText = 255
 
 type (

@@ -49,8 +49,8 @@ type Recorder struct {
 	db    *storage.DB
 	clock clock.PassiveClock
 	log   logrus.FieldLogger
-	// unauthorized samples requests of clients without valid credentials or without the required role; changes samples rejected
-	// changes by authorized clients. With a single sampler, an attacker without credentials could crowd out the entries about
+	// unauthorized is for requests of clients without valid credentials or without the required role; changes is for rejected
+	// changes by authorized clients. If both shared samplers, an attacker without credentials could crowd out the entries about
 	// authorized clients.
 	unauthorized, changes samplers
 }
@@ -134,8 +134,8 @@ func (r *Recorder) Refusals(targetOf func(*http.Request) Target) httpserver.Midd
 	}
 }
 
-// Refused records a rejected change or, under load, only a sample of them. Use it for protocols such as GraphQL, whose error
-// responses Refusals does not recognize. If recording fails, the error is only logged.
+// Refused records a rejected change. Under load, it records only a sample of the rejected changes. Use it for protocols such as
+// GraphQL, whose error responses Refusals does not recognize. If recording fails, the error is only logged.
 func (r *Recorder) Refused(ctx context.Context, entry auditlog.Entry) {
 	entry.InstanceID, entry.Code = oneLine(entry.InstanceID), oneLine(entry.Code)
 	r.refused(ctx, &r.changes, entry)
@@ -162,7 +162,7 @@ func (r *Recorder) refused(ctx context.Context, sampler *samplers, entry auditlo
 }
 
 // sampled identifies the rejected requests that share a sampler: those of one user, or of all unauthenticated clients, for one
-// action. A flood of rejected requests from one user therefore does not hide those from others.
+// action. A flood of rejected requests from one user therefore does not crowd out the entries about others.
 type sampled struct{ user, means, action string }
 
 // samplers contains a sampler for each of the maxSamplers most recent user-action pairs. It is safe for concurrent use.

@@ -148,8 +148,8 @@ func (a *Access) serverTLS(config TLS) (*tls.Config, error) {
 }
 
 // users returns an authenticator for the users in APP_AUTH_BASIC_USERS and in the users file, or nil if neither is set. It also
-// sets Passwords. The file is reloaded when it changes. The file is rejected if it lists a user from the variable with different
-// roles.
+// sets Passwords. The file is reloaded when it changes. It is rejected if the variable also lists one of its users, but with
+// different roles.
 func (a *Access) users(options Options) (Authenticator, error) {
 	fixed, err := ParseUsers(options.Users)
 
@@ -266,8 +266,8 @@ func BeyondLoopback(address string) bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// CheckAddress rejects an address that other machines can reach if the service has no authentication. Without this check, every
-// client on the network would have all roles.
+// CheckAddress returns an error if the service has no authentication and other machines can reach its address. Without this
+// check, every client on the network would have all roles.
 func CheckAddress(address string, authenticator Authenticator) error {
 	if _, open := authenticator.(NoAuthentication); open && BeyondLoopback(address) {
 		return fmt.Errorf("listening on %s, which other machines can reach, needs authentication: "+

@@ -20,8 +20,8 @@ type Authenticator interface {
 // ErrNoCredentials reports a request without credentials of the kind that an Authenticator verifies.
 var ErrNoCredentials = errors.New("the request has no credentials")
 
-// Rejection reports invalid credentials. Why becomes the description of the response. It must be a full sentence and must not
-// reveal to an unauthenticated client, for example, whether a user exists.
+// Rejection reports invalid credentials. Why becomes the description of the response. It must be a full sentence, and it must not
+// reveal internal facts to an unauthenticated client, such as whether a user exists.
 type Rejection struct{ Why string }
 
 // Error returns Why.

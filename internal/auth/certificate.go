@@ -41,8 +41,8 @@ func (Certificates) Challenge() string { return "" }
 // certificateAttributes returns the names of the attributes that a rule for certificates may match.
 func certificateAttributes() []string { return []string{"cn", "o", "ou", "dns", "email", "uri"} }
 
-// attributesOf returns the values of a certificate's attributes, by the names that certificateAttributes lists. An attribute can
-// have several values or none.
+// attributesOf returns the values of a certificate's attributes, keyed by the names that certificateAttributes lists. An
+// attribute can have several values or none.
 func attributesOf(certificate *x509.Certificate) map[string][]string {
 	attributes := map[string][]string{
 		"o": certificate.Subject.Organization, "ou": certificate.Subject.OrganizationalUnit,

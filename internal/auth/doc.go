@@ -4,9 +4,10 @@
 // New builds an Access from the configuration. Its Authorizer wraps endpoints; an Authenticator identifies clients by one kind of
 // credentials.
 //
-// If a request carries several kinds of credentials, the first kind decides, in the order password, token, certificate: if these
-// credentials are invalid, the request is rejected, even if others are valid. A service that other machines can reach does not
-// start without authentication. Passwords, tokens and the contents of tokens never appear in errors or logs.
+// If a request carries several kinds of credentials, only one decides: the first in the order password, token, certificate. If
+// those credentials are invalid, the request is rejected, even if the others are valid. A service that other machines can reach
+// does not start without authentication. Passwords, tokens and the contents of tokens never appear in errors or logs.
 //
-// To add a kind of credentials, implement Authenticator and build it from the configuration in access.go. To add a role, see roles.go.
+// To add a kind of credentials, implement Authenticator and build it from the configuration in access.go. To add a role, see
+// roles.go.
 package auth

@@ -229,7 +229,8 @@ func parseKeys(from io.Reader) ([]jose.JSONWebKey, error) {
 }
 
 // usable decodes a key set and returns its public signing keys. It skips encryption keys and keys of unknown types. It returns an
-// error if no keys remain, because the service would reject all tokens, or if there are more than maxKeys.
+// error if there are more than maxKeys. It also returns an error if no keys remain, because the service would then reject all
+// tokens.
 func usable(encoded []json.RawMessage) ([]jose.JSONWebKey, error) {
 	var keys []jose.JSONWebKey
 

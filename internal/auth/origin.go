@@ -24,8 +24,8 @@ type guard struct {
 }
 
 // newGuard returns a guard. If the service has no authentication, the guard also checks the Host header, to prevent DNS
-// rebinding: a page could resolve its own host name to a loopback address, and its requests would not be cross-origin. With
-// authentication, such a page has no credentials.
+// rebinding: an attacker could make the host name of a page resolve to a loopback address, and the page's requests to the service
+// would then not be cross-origin. With authentication, such a page has no credentials.
 func newGuard(config Config, open bool) (*guard, error) {
 	g := &guard{origins: http.NewCrossOriginProtection()}
 

@@ -117,8 +117,8 @@ func ParsePlatforms(content []byte) (Platforms, error) {
 	return Platforms{file.Platforms}, errors.Join(errs...)
 }
 
-// unique returns one text for each value that must not occur in two platforms: the name, the users, and the values of claims and
-// certificate attributes. Error messages quote these texts.
+// unique returns one string for each value that must not occur in two platforms: the name, the users, and the values of claims
+// and certificate attributes. Error messages quote these strings.
 func (p Platform) unique() []string {
 	described := []string{"name " + p.Name}
 	for _, user := range p.Users {

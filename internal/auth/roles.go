@@ -57,7 +57,8 @@ type Identity struct {
 	Name  string
 	Means Means
 	Roles []Role
-	// Attributes are the claims of the token or the attributes of the certificate, by name. They determine the client's platform.
+	// Attributes are the claims of the token or the attributes of the certificate, keyed by name. They determine the client's
+	// platform.
 	Attributes map[string][]string
 }
 
@@ -79,7 +80,7 @@ type Rule struct {
 type Rules []Rule
 
 // ParseRules parses comma-separated rules of the form `role=attribute:value`. The value is everything after the first colon;
-// commas and percent signs in a value must be percent-encoded. The error lists all invalid rules by position.
+// commas and percent signs in a value must be percent-encoded. The error lists all invalid rules with their positions.
 func ParseRules(text string) (Rules, error) {
 	var (
 		rules Rules
@@ -138,7 +139,7 @@ func (r Rules) roles(attributes map[string][]string) []Role {
 	return roles
 }
 
-// relevant returns only those attribute values that a rule matches, by attribute. It returns nil if no rule matches.
+// relevant returns only those attribute values that a rule matches, keyed by attribute. It returns nil if no rule matches.
 func (r Rules) relevant(attributes map[string][]string) map[string][]string {
 	var found map[string][]string
 

@@ -28,8 +28,8 @@ type user struct {
 }
 
 // ParseUsers parses comma-separated users of the form `user:password[:role+role]`. The characters `,:+%` in a name or password
-// must be percent-encoded. A user without a role gets RoleOSB. The error lists all invalid entries by position and does not quote
-// them, because they may contain passwords.
+// must be percent-encoded. A user without a role gets RoleOSB. The error lists the positions of all invalid entries and does not
+// quote the entries, because they may contain passwords.
 func ParseUsers(text secret.String) (Users, error) {
 	if strings.TrimSpace(text.Reveal()) == "" {
 		return Users{}, nil

@@ -67,7 +67,7 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 
 // erase asks for confirmation, erases the data of an account, and returns the sum of the results with the ID of the last audit
 // entry. It repeats the request until all data is erased, because each request erases a limited number of rows. If instances or
-// unfinished operations prevent the erasure, it does not ask: the service then rejects the request.
+// unfinished operations prevent the erasure, it sends the request without asking, and the service rejects the request.
 func (s *session) erase(ctx context.Context, client *brokerclient.Client, stored operatorapi.Account) (operatorapi.Erasure, error) {
 	if len(stored.Instances)+len(stored.UnfinishedOperations) == 0 {
 		if err := s.confirm(ctx, "Permanently erase %s of account %s?", countsText(stored), stored.AccountID); err != nil {
@@ -99,7 +99,7 @@ func (s *session) erase(ctx context.Context, client *brokerclient.Client, stored
 	return sum, nil
 }
 
-// countsText returns the number of rows to erase by type, for the confirmation prompt.
+// countsText returns how many rows of each type would be erased, for the confirmation prompt.
 func countsText(stored operatorapi.Account) string {
 	return fmt.Sprintf("%d operations, %d timeline entries, %d audit entries, %d deleted runtimes, %d outside objects and %d events",
 		stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes, stored.OutsideObjects, stored.Events)

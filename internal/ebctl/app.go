@@ -237,8 +237,8 @@ func (s *session) wait(ctx context.Context, client *brokerclient.Client, operati
 }
 
 // operation returns the current state of an operation, or its final state if the command waits. idOrName is the ID of the
-// operation, or the ID or name of an instance whose newest operation is meant. If waiting fails, it returns the last known state
-// with the error, so that the command can print the state.
+// operation. It can also be the ID or name of an instance, and stands for the newest operation of that instance. If waiting
+// fails, operation returns the last known state with the error, so that the command can print the state.
 func (s *session) operation(ctx context.Context, idOrName string, waiting waiting) (operatorapi.Operation, error) {
 	client, err := s.client()
 	if err != nil {

@@ -155,7 +155,7 @@ func (s *session) diffBundle(ctx context.Context, cluster clusterFlags, name, fo
 	return s.printComparison(name, *found)
 }
 
-// change returns a function that sets the version to compare in a spec: the packed folder in archive, or the version that the
+// change returns a function that writes the version to compare into a spec: the packed folder in archive, or the version that the
 // flags describe if archive is nil.
 func (o bundleDiff) change(archive *packed) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	chosen := 0
@@ -191,7 +191,7 @@ func (o bundleOrder) any() bool {
 		o.directory != "" || o.sha256 != ""
 }
 
-// changeFrom reads a manifest file, and returns a function that sets the version that the manifest describes in a spec.
+// changeFrom reads a manifest file, and returns a function that writes the version from the manifest into a spec.
 func changeFrom(path string) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -241,8 +241,9 @@ func parseChange(text []byte) (func(*v1alpha1.BundleDeploymentSpec), error) {
 	}
 }
 
-// comparison builds a BundleDeployment that compares the version set by change with the BundleDeployment of the given name, if it
-// exists. It does not send it to the API server.
+// comparison returns a temporary BundleDeployment for the comparison of a version with the BundleDeployment of the given name.
+// change sets the version. Other fields come from that BundleDeployment, if it exists, and from the flags. comparison does not
+// send the result to the API server.
 func (c bundleClient) comparison(ctx context.Context, name string, order bundleDiff, change func(*v1alpha1.BundleDeploymentSpec)) (*v1alpha1.BundleDeployment, error) {
 	class := order.class
 	if class == "" {
@@ -287,8 +288,8 @@ func (s *session) endComparison(ctx context.Context, client bundleClient, made v
 	}
 }
 
-// compared returns the result of a comparison. While there is no result, it returns nil and a text that says what the comparison
-// is waiting for.
+// compared returns the result of a comparison. While there is no result, it returns nil, and text says what the comparison is
+// waiting for.
 func (c bundleClient) compared(ctx context.Context, comparing, name string) (found *v1alpha1.Comparison, text string, err error) {
 	deployment, err := c.deployment(ctx, comparing)
 	if err != nil {

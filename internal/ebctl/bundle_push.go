@@ -65,8 +65,8 @@ func (s *session) push(ctx context.Context, cluster clusterFlags, credentials co
 	return s.print(pushed{bundle, archive.size}, output.Fields{{Name: "Uploaded", Value: bundle}, {Name: "Bytes", Value: strconv.FormatInt(archive.size, 10)}})
 }
 
-// pushAddress returns the URL for uploading a Bundle's content: at the given server or, if server is empty, the URL in the
-// Bundle's status.
+// pushAddress returns the URL to which the content of a Bundle is uploaded: a URL of the given server or, if server is empty, the
+// URL in the Bundle's status.
 func (s *session) pushAddress(ctx context.Context, cluster clusterFlags, server, bundle string) (string, error) {
 	if server != "" {
 		return uploadAddress(server, bundle)

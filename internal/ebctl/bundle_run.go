@@ -108,7 +108,7 @@ func (s *session) runBundle(ctx context.Context, cluster clusterFlags, name, fol
 }
 
 // store creates the BundleDeployment with the given source, or changes the source of the existing one. It fails if the existing
-// one has a source of another type, another target or another class.
+// one has another class, another target or another type of source.
 func (c bundleClient) store(ctx context.Context, name string, order bundleRun, source v1alpha1.BundleSource) (v1alpha1.BundleDeployment, error) {
 	changed, err := c.change(ctx, name, func(deployment *v1alpha1.BundleDeployment) error {
 		template := &deployment.Spec.Template.Spec

@@ -57,8 +57,8 @@ func contentStatus(statuses ...int) func(error) bool {
 }
 
 // callContent downloads the content at the given address or, if upload is not nil, uploads that file to the address. It returns
-// the body of the response. A replica that has no content or accepts no uploads responds with 503; callContent then tries again,
-// up to transferAttempts times.
+// the body of the response. A replica that does not have the content, or does not accept uploads, responds with 503. callContent
+// then tries again; it sends at most transferAttempts requests.
 func (s *session) callContent(ctx context.Context, cluster clusterFlags, server contentFlags, address string, upload *os.File) (io.ReadCloser, error) {
 	target, err := url.Parse(address)
 	if err != nil || target.Scheme != "https" || target.Host == "" {

@@ -40,8 +40,8 @@ func (s *session) waitForBundle(ctx context.Context, client bundleClient, name s
 }
 
 // pollBundle calls look until look returns done, and prints the progress to standard error. The wait fails if the limit has
-// passed (0 means no limit), if the Bundle has failed, after a usage error, and if the API server responds with 401, 403 or 404.
-// After any other error, pollBundle calls look again.
+// passed (0 means no limit), if the Bundle has failed, if look returns a usage error, or if the API server responds with 401, 403
+// or 404. After any other error, pollBundle calls look again.
 func (s *session) pollBundle(ctx context.Context, name string, limit time.Duration, look func(context.Context) (text string, done bool, err error)) error {
 	start, shown := s.Clock.Now(), ""
 
@@ -158,7 +158,7 @@ func made(bundle v1alpha1.Bundle, template v1alpha1.BundleTemplate) bool {
 		contains(bundle.Labels, template.Metadata.Labels) && contains(bundle.Annotations, template.Metadata.Annotations)
 }
 
-// contains reports whether all contains every entry of some.
+// contains reports whether the map all has every entry of the map some.
 func contains(all, some map[string]string) bool {
 	for key, value := range some {
 		if found, ok := all[key]; !ok || found != value {

@@ -18,15 +18,15 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-// configuration is the content of the configuration file: either one broker, or several brokers in contexts. Each can have a
-// Provisioner.
+// configuration is the content of the configuration file: either one broker, or several brokers in contexts. Each broker can have
+// a Provisioner.
 type configuration struct {
 	// entry is the broker to use if no context is selected.
 	entry `json:",inline"`
 
 	// Context is the name of the selected context, or empty.
 	Context string `json:"context,omitempty"`
-	// Contexts contains the brokers by context name.
+	// Contexts contains the brokers, keyed by context name.
 	Contexts map[string]entry `json:"contexts,omitempty"`
 }
 

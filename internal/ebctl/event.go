@@ -38,7 +38,7 @@ type eventFlags struct {
 	after    int64
 }
 
-// add adds the flags to a command. after is the default value of --after, and start describes it in the help text.
+// add adds the flags to a command. after is the default value of --after, and start describes this default in the help text.
 func (f *eventFlags) add(session *session, command *cobra.Command, after int64, start string) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&f.params.Types, "type", "", "only these types, separated by commas, such as operation.failed,instance.deleted")
@@ -51,7 +51,7 @@ func (f *eventFlags) add(session *session, command *cobra.Command, after int64, 
 }
 
 // client returns a client, and sets the instance filter to the ID of the instance that --instance names. Deleted instances also
-// have events, so a text that matches no instance is used as an ID.
+// have events, so a value that matches no instance is used as an ID.
 func (f *eventFlags) client(ctx context.Context, session *session) (*brokerclient.Client, error) {
 	client, err := session.client()
 	if err != nil {

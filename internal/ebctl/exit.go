@@ -22,7 +22,7 @@ const (
 	ExitError
 	// ExitUsage reports an invalid command line, variable or configuration file.
 	ExitUsage
-	// ExitNotFound reports that an object does not exist, such as an instance or a plan.
+	// ExitNotFound reports that an object, such as an instance or a plan, does not exist.
 	ExitNotFound
 	// ExitConflict reports a conflict with the current state, such as an ID in use or a concurrent operation.
 	ExitConflict
@@ -71,7 +71,7 @@ type exit struct {
 	code    int
 	hint    string
 	// lists is true if the error concerns an object that the command line names. If listsOf returns the commands that list such
-	// objects, the user gets a hint that names these commands instead of this hint.
+	// objects, the user gets a hint that names these commands, and the field hint has no effect.
 	lists bool
 }
 

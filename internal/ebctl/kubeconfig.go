@@ -41,9 +41,9 @@ func addOutputFile(command *cobra.Command, file *string) {
 	command.Flags().StringVar(file, "output-file", "", "write the kubeconfig to this file, readable only by its owner")
 }
 
-// printKubeconfig writes the kubeconfig to the named file, and the path and the expiry, unless it is zero, to standard error. If
-// file is empty, it prints to standard output instead: the kubeconfig itself in the formats for people, and value, which contains
-// it, in the formats for scripts.
+// printKubeconfig writes the kubeconfig to the named file. It then prints the path of the file to standard error and, unless
+// expiresAt is zero, the expiry. If file is empty, it prints to standard output instead: in the formats for people, it prints the
+// kubeconfig itself; in the formats for scripts, it prints value, which contains the kubeconfig.
 func (s *session) printKubeconfig(kubeconfig string, expiresAt time.Time, value any, file string) error {
 	if file == "" {
 		return s.print(value, output.Plain(kubeconfig))

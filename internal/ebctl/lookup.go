@@ -75,7 +75,7 @@ func similarName(ctx context.Context, client *brokerclient.Client, name string) 
 }
 
 // instanceID returns the ID of the instance with the given ID or name. It accepts the ID of a deleted instance if the broker
-// still has operations of this instance. An empty text returns an empty ID.
+// still has operations of this instance. If idOrName is empty, it returns an empty ID.
 func instanceID(ctx context.Context, client *brokerclient.Client, idOrName string) (string, error) {
 	found, err := lookup(ctx, client, idOrName)
 	if !is[*notFoundError](err) {

@@ -136,8 +136,8 @@ type bulkResult struct {
 	Data   []bulkEntry `json:"data"`
 }
 
-// bulkError reports that some of many interventions failed, or were not sent. cause is the error that prevented further
-// interventions, or nil.
+// bulkError reports that some interventions failed or were not sent. cause is the error that prevented further interventions, or
+// nil.
 type bulkError struct {
 	doing           string
 	failed, notSent int
@@ -226,7 +226,8 @@ func (s *session) interveneInMany(ctx context.Context, wanted intervention, give
 	return failed
 }
 
-// selectOperations returns the newest operations of the selected instances whose states allow the intervention.
+// selectOperations returns the newest operation of each selected instance, and omits operations to which the intervention does not
+// apply. If kind is not empty, it returns only operations of this kind.
 func (s *session) selectOperations(ctx context.Context, client *brokerclient.Client, targets fleet.Targets, wanted intervention, kind string,
 ) ([]bulkEntry, error) {
 	var (

@@ -121,8 +121,8 @@ func withPercent(state string, percent int) string {
 	return fmt.Sprintf("%s, %d %%", state, percent)
 }
 
-// operationRow returns the table row of an operation. It shows the ID of an instance that has no name, such as a deleted one. The
-// duration is the time from the start of the operation to its end, or to now.
+// operationRow returns the table row of an operation. If the instance has no name, for example because it was deleted, the row
+// shows its ID. The duration is the time from the start of the operation to its end, or to now.
 func (s *session) operationRow(operation operatorapi.Operation) []string {
 	var duration string
 

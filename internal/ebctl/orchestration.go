@@ -82,8 +82,8 @@ func newOrchestrationListCommand(session *session) *cobra.Command {
 	return command
 }
 
-// orchestrationLister lists the orchestrations in the given states. *state contains the states, separated by commas, and is read
-// when the command runs. If it is empty, all orchestrations are listed.
+// orchestrationLister returns a lister for the orchestrations in the given states. *state contains the states, separated by commas,
+// and is read when the command runs. If *state is empty, all orchestrations are listed.
 func orchestrationLister(session *session, state *string) lister[operatorapi.OrchestrationList, operatorapi.Orchestration] {
 	return lister[operatorapi.OrchestrationList, operatorapi.Orchestration]{
 		entries: "orchestrations",

@@ -154,7 +154,7 @@ func (f *orchestrationFlags) parameters(session *session, kind string) (paramete
 	return parameters, f.addWaves(&parameters.Strategy)
 }
 
-// addTargets adds the targets that the flags select. If only --percentage is set, it selects this percentage of all instances.
+// addTargets adds the targets that the flags select. Without other conditions, --percentage selects a share of all instances.
 func (f *orchestrationFlags) addTargets(targets *fleet.Targets) {
 	if f.all {
 		targets.Include = append(targets.Include, fleet.Target{Target: "all"})
@@ -217,7 +217,8 @@ func (f *orchestrationFlags) addWaves(strategy *fleet.Strategy) error {
 	return nil
 }
 
-// amount parses a positive number or a percentage. It returns 0 for both if the text does not start with a digit.
+// amount parses a positive number or a percentage, and returns 0 for the other one. If the text does not start with a digit, amount
+// returns 0 for both and no error.
 func amount(text string) (number, percentage int, err error) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return 0, 0, nil

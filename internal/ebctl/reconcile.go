@@ -19,8 +19,8 @@ import (
 var errIncomplete = errors.New("the comparison is incomplete")
 
 // newReconcileCommand returns the command that lists differences between the databases, Gardener and Director, and restores lost
-// database rows. 'ebctl reconcile' restores the rows of both services, 'ebctl provisioner reconcile' only those of the
-// Provisioner.
+// database rows. 'ebctl reconcile' restores the rows of the broker and the Provisioner; 'ebctl provisioner reconcile' restores only
+// those of the Provisioner.
 func newReconcileCommand(session *session) *cobra.Command {
 	var dryRun, bindings bool
 

@@ -53,8 +53,9 @@ func (b bundleSubject) text() string {
 	}
 }
 
-// resolve returns the instance and the operation that the flags name. If they do not exist, it returns an error, because the user needs to
-// correct the flags. If the broker does not respond, it uses the flags as IDs, and the manifest lists the missing files.
+// resolve returns the instance and the operation that the flags name. If one of them does not exist, resolve returns an error,
+// because the user needs to correct the flags. If the broker does not respond, resolve uses the values of the flags as IDs, and the
+// manifest lists the missing files.
 func (b *bundleCollector) resolve(ctx context.Context, given bundleRequest) (bundleSubject, error) {
 	var subject bundleSubject
 
@@ -139,8 +140,8 @@ func (b *bundleCollector) provisioner(ctx context.Context, subject bundleSubject
 	b.shared(ctx, subject.runtimeID)
 }
 
-// subject adds the operation, if there is one, the instance (broker) or the runtime (Provisioner), and its newest operations. It sets
-// subject.runtimeID.
+// subject adds the operation with subject.operationID, and the instance (of the broker) or runtime (of the Provisioner) with
+// subject.instanceID and its newest operations. It skips objects whose ID is empty. It sets subject.runtimeID.
 func (b *bundleCollector) subject(ctx context.Context, subject *bundleSubject) {
 	if subject.operationID != "" {
 		b.operation(ctx, subject.operationID)
@@ -159,7 +160,8 @@ func (b *bundleCollector) subject(ctx context.Context, subject *bundleSubject) {
 	b.listed(ctx, "operations.json", "its newest operations", operatorapi.ListOperationsParams{InstanceID: subject.instanceID}, bundleOperations)
 }
 
-// listed adds a page of operations. explained is the number of its operations that are also added with timelines and explanations.
+// listed adds a page of operations. For the first operations on the page, it also adds separate documents with the timeline and the
+// explanation; explained is their maximum number.
 func (b *bundleCollector) listed(ctx context.Context, name, content string, params operatorapi.ListOperationsParams, explained int) {
 	var list operatorapi.OperationList
 

@@ -38,7 +38,7 @@ type overview struct {
 	Canceling  int `json:"canceling"`
 	Stuck      int `json:"stuck"`
 
-	// LastHour counts the operations that were accepted within the last hour, by their current state.
+	// LastHour counts the operations that were accepted within the last hour, grouped by their current state.
 	LastHour topCounts `json:"lastHour"`
 	// PerMinute is the average number of operations that were accepted per minute in the last five minutes.
 	PerMinute float64 `json:"acceptedPerMinute"`
@@ -195,7 +195,7 @@ func (s *session) countRecent(ctx context.Context, client *brokerclient.Client, 
 	return nil
 }
 
-// counted returns the first size operations that match params, and stores the total number of matches in count.
+// counted returns at most size operations that match params, and stores the total number of matches in count.
 func (s *session) counted(ctx context.Context, client *brokerclient.Client, params operatorapi.ListOperationsParams, size int, count *int,
 ) ([]operatorapi.Operation, error) {
 	params.PageSize, params.Total = size, true

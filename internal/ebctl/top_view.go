@@ -124,7 +124,8 @@ func (v *topView) wait(ctx context.Context, keys <-chan byte) (refresh, end bool
 	}
 }
 
-// lines returns the lines to draw, but not more than fit on the terminal, because Live would drop the first lines.
+// lines returns the lines to draw. If they do not fit on the terminal, it cuts the end of the overview, because follow.Live would
+// drop the first lines.
 func (v *topView) lines(shown overview, failed error, size follow.Size) []string {
 	shown.Operations = sorted(shown.Operations, v.order)
 

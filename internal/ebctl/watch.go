@@ -52,7 +52,7 @@ func (l lister[L, E]) watch(ctx context.Context, session *session, given listFla
 
 // changedEntries is the state of a watch between two requests.
 type changedEntries struct {
-	// seen contains the JSON of each printed entry by ID.
+	// seen contains the JSON form of each printed entry, keyed by ID.
 	seen map[string]string
 	// noHeaders is true after the header has been printed, or if --no-headers is set.
 	noHeaders bool

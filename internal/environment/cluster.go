@@ -47,8 +47,8 @@ type Cluster struct {
 	Kyma *Kyma `json:"kyma,omitempty"`
 	// Own is set for a cluster that the tenant provides. All other fields except ServiceManager are then zero.
 	Own *OwnCluster `json:"own,omitempty"`
-	// TargetSecret is the name of the credentials in Gardener that this instance uses, or empty. It takes precedence over the
-	// configured names. It is set for adopted instances, so that a new runtime is created in the same cloud account.
+	// TargetSecret is the name of the credentials in Gardener that the instance uses, or empty. It takes precedence over the
+	// configured names. It is set for adopted instances, so that a new runtime is created in the same cloud account as the old one.
 	TargetSecret string `json:"targetSecret,omitempty"`
 	// ServiceManager contains the credentials of the SAP BTP service operator in the cluster, or is nil if there are none.
 	ServiceManager *ServiceManager `json:"serviceManager,omitempty"`

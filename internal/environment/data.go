@@ -11,16 +11,16 @@ import (
 // dataVersion is the version of Data's stored form that this code writes. Rows without a version have version 1.
 //
 // New optional fields need no new version. Increment the version if older replicas would misread the changed rows, and make
-// UnmarshalJSON convert older forms. The release before the one that writes a new version must already be able to read it,
-// because both run at the same time during a rolling update.
+// UnmarshalJSON convert older forms. The release before the one that writes a new version must already be able to read this
+// version, because replicas of both releases run at the same time during a rolling update.
 const dataVersion = 1
 
 // Data is the state that the steps of an operation share. The engine stores it with the operation, encrypted, when a stage
 // finishes, when a step waits or fails, and when a step calls Save. If a stage restarts after a crash, its steps get the stored
 // data, so they must not rely on changes that an interrupted attempt has not saved. The JSON names are stored and never change.
 type Data struct {
-	// Instance is the instance as it was when the operation was accepted, with the changes that the operation has made since. For
-	// a provisioning or a resumption, it is loaded by the first step.
+	// Instance is the instance as it was when the operation was accepted, with the changes that the operation has made since. If
+	// the operation provisions or resumes the instance, its first step loads the instance instead.
 	Instance Instance `json:"instance,omitzero"`
 	// TargetSecret is the name of the Gardener secret with the infrastructure credentials. EarlierSecrets are other names that
 	// earlier attempts of the same order used, before the configuration changed. The Provisioner may have accepted an order with

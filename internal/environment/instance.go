@@ -86,8 +86,8 @@ func (i Instance) ClusterName() string {
 // Expired reports whether the instance has expired and can only be deleted.
 func (i Instance) Expired() bool { return !i.ExpiredAt.IsZero() }
 
-// Shown returns the fields that are written to the audit log, by their names in audit entries. It omits the raw request, which
-// can contain credentials. When you add a field to Cluster that users can change, add it here too.
+// Shown returns the fields that are written to the audit log, keyed by their names in audit entries. It omits the raw request,
+// which can contain credentials. When you add a field to Cluster that users can change, add it here too.
 func (i Instance) Shown() map[string]any {
 	cluster := i.Request.Cluster
 
@@ -138,8 +138,8 @@ type Request struct {
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	// Initial is the original order if an update has changed it, and nil otherwise. It is used to detect repeated orders.
 	Initial *InitialOrder `json:"order,omitempty"`
-	// Adopted means that the order is not completely known, because Kyma Environment Broker accepted it and stored neither the
-	// organization, the space nor unknown parameters.
+	// Adopted means that the order is not completely known, because Kyma Environment Broker accepted it and did not store the
+	// organization, the space and unknown parameters.
 	Adopted bool `json:"adopted,omitempty"`
 	// User is the user who ordered the instance. This user also administers the runtime, unless the parameters name administrators.
 	User string `json:"user,omitempty"`

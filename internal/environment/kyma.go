@@ -9,8 +9,8 @@ import (
 
 // Kyma describes a runtime's Kyma: its version, installer and modules. Its JSON form is stored with instances and operations.
 type Kyma struct {
-	// Version is the installed version. Until the creation of the runtime has chosen a version, it is the one in the order, or
-	// empty if the order contains none.
+	// Version is the installed version. Until the operation that creates the runtime has chosen a version, Version is the one in
+	// the order, or empty if the order contains none.
 	Version string `json:"version,omitempty"`
 	// Ordered is true if the order contains a version.
 	Ordered bool `json:"ordered,omitempty"`
@@ -19,8 +19,8 @@ type Kyma struct {
 	Installer KymaInstaller `json:"installer,omitempty"`
 	// Modules are the names of the modules that the user has chosen, in the order of the plan.
 	Modules []string `json:"modules"`
-	// Installation lists the components of these modules. It can contain secrets, so it is never stored. The steps that build it
-	// and the step that sends it therefore belong to the same stage, which restarts with its first step after a crash.
+	// Installation lists the components of the chosen modules. It can contain secrets, so it is never stored. The steps that build
+	// it and the step that sends it therefore belong to the same stage, which restarts with its first step after a crash.
 	Installation *KymaInstallation `json:"-"`
 }
 

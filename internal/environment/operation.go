@@ -61,8 +61,8 @@ func AllKinds() []string {
 // NewOperation returns a new operation on the instance with a random ID. update may be nil. The caller must add the user who
 // requested the operation, and store the operation in the same transaction in which it decides to accept the request.
 //
-// The data of a provisioning or a resumption contains no copy of the instance, because the instance's row can change before the
-// operation starts. The ID of the operation is also the idempotency key with which it orders the runtime.
+// If the operation provisions or resumes the instance, its data contains no copy of the instance, because the instance's row can
+// change before the operation starts. The ID of such an operation is also the idempotency key with which it orders the runtime.
 func NewOperation(kind string, instance Instance, update *Update, at time.Time) (process.New, error) {
 	id := uuid.NewString()
 

@@ -23,17 +23,17 @@ const (
 	OrchestrationPending    OrchestrationState = "pending"
 	OrchestrationInProgress OrchestrationState = "in progress"
 	OrchestrationRetrying   OrchestrationState = "retrying"
-	// OrchestrationPaused starts no more upgrades until an operator resumes it. OrchestrationGated is like OrchestrationPaused,
-	// but was caused by too many failures.
+	// OrchestrationPaused means that no more upgrades start until an operator resumes the orchestration. OrchestrationGated means
+	// the same, but too many failures have stopped the orchestration.
 	OrchestrationPaused OrchestrationState = "paused"
 	OrchestrationGated  OrchestrationState = "gated"
-	// OrchestrationCanceling starts no more upgrades. It ends when the upgrades in progress have ended.
+	// OrchestrationCanceling means that no more upgrades start. The orchestration ends when the upgrades in progress have ended.
 	OrchestrationCanceling OrchestrationState = "canceling"
 	OrchestrationCanceled  OrchestrationState = "canceled"
 	OrchestrationSucceeded OrchestrationState = "succeeded"
 	OrchestrationFailed    OrchestrationState = "failed"
-	// OrchestrationPlanned is a plan: it has targets but no conductor, and starts when it is applied. OrchestrationExpired is a plan that
-	// was not applied within PlanLifetime.
+	// OrchestrationPlanned means that the orchestration is a plan: it has targets but no conductor, and starts when a user applies
+	// it. OrchestrationExpired means that nobody applied the plan within PlanLifetime.
 	OrchestrationPlanned OrchestrationState = "planned"
 	OrchestrationExpired OrchestrationState = "expired"
 )

@@ -7,7 +7,8 @@ type Upgrade struct {
 	// Version is the version after the upgrade. For Kyma, it can be empty: the operation then chooses the version configured for
 	// the account, or else the default version.
 	Version string `json:"version,omitempty"`
-	// MaintenanceVersion is Instance.MaintenanceVersion after the upgrade of a cluster. It is empty if the upgrade keeps it.
+	// MaintenanceVersion is Instance.MaintenanceVersion after the upgrade of a cluster, or empty if the upgrade does not change the
+	// instance's value.
 	MaintenanceVersion string `json:"maintenanceVersion,omitempty"`
 	// NotAfter is the latest time at which the operation may start: the end of a maintenance window, or a deadline. Zero means no
 	// limit.

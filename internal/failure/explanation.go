@@ -25,8 +25,8 @@ func Reported(kind Kind, failed, component, reason, reported string) *Error {
 	return (&Error{Kind: kind, Text: text}).WithReason(reason, component).WithDetail(reported)
 }
 
-// Explanation returns a clause for users about an error of another system. It chooses the clause by the component, the reason and
-// known phrases in the reported text, and quotes none of the three.
+// Explanation returns a clause for users about an error of another system. The component, the reason and known phrases in the
+// reported text determine the clause, which quotes none of them.
 func Explanation(component, reason, reported string) string {
 	text, _ := explanation(component, reason, reported)
 
@@ -145,7 +145,8 @@ func componentIn(reported string) string {
 	return "component " + reported[found[4]:found[5]] + " (" + reported[found[2]:found[3]] + "): " + cause + seeTimeline
 }
 
-// componentCause maps a phrase in errors of our Provisioner or the bundle provisioner (in) to a clause for users (says).
+// componentCause maps a phrase to a clause for users. in is the phrase, which occurs in errors of our Provisioner or of the bundle
+// provisioner. says is the clause.
 type componentCause struct{ in, says string }
 
 // componentCauses returns the known causes. If a text contains several, the first one counts.
@@ -311,8 +312,9 @@ var (
 	positions = regexp.MustCompile(`\[[^\]]*\]`)
 )
 
-// fieldsIn returns the user-facing names of the fields whose paths the text contains, each once, or an empty string if there are
-// none. If the map from fields has no name for a field, the name of the closest enclosing field with a name is used.
+// fieldsIn finds field paths in the text and returns the names under which users know these fields, without duplicates. If a field
+// has no such name, fieldsIn uses the name of the closest enclosing field that has one. If the text contains no known path, it
+// returns an empty string.
 func fieldsIn(text string) string {
 	var found []string
 

@@ -106,8 +106,8 @@ type Error struct {
 	Reason string
 	// Component names the system where the error occurred; empty means the service that reports the error.
 	Component string
-	// Text explains to the user what happened and how to react. It must not contain secrets or texts of other systems; the latter
-	// belong in Detail.
+	// Text explains to the user what happened and how to react. It must not contain secrets or messages of other systems. Such
+	// messages belong in Detail.
 	Text string
 	// Detail is the report of an upstream, for operators. WithDetail sets it. It is never returned to platform users.
 	Detail string

@@ -48,8 +48,8 @@ func (c Condition) Matches(labels map[string]string) bool {
 	return found && (!c.Exact || value == c.Value)
 }
 
-// Parse parses a selector such as ring=canary,team: conditions that are separated by commas and must all hold. The error is of
-// kind invalid. For an empty text, Parse returns no conditions.
+// Parse parses a selector such as ring=canary,team: conditions that are separated by commas and must all hold. If the text is
+// empty, Parse returns no conditions. The error is of kind invalid.
 func Parse(text string) ([]Condition, error) {
 	if text == "" {
 		return nil, nil

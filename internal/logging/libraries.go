@@ -12,7 +12,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Library is the log field with the name of the library, or of a part of it, that wrote the line.
+// Library is the log field that names the library that wrote the line, or the part of the library.
 const Library = "library"
 
 // CaptureLibraries makes the libraries of the process write to log: client-go and its watches (klog), controller-runtime,

@@ -14,7 +14,8 @@ import (
 type Change struct {
 	// Path names the field, such as spec.provider.workers[cpu-worker-0].maximum.
 	Path string `json:"path"`
-	// Present and Wanted are the values as JSON. Present is empty if the write adds the field, and Wanted if it removes the field.
+	// Present and Wanted are the values as JSON. Present is empty if the write adds the field. Wanted is empty if the write removes
+	// the field.
 	Present string `json:"present,omitempty"`
 	Wanted  string `json:"wanted,omitempty"`
 }
@@ -39,8 +40,8 @@ func Changes(present, wanted any, opaque func(path string) bool) ([]Change, erro
 	return compare(present, wanted, comparison{opaque: opaque})
 }
 
-// Missing returns the sorted paths of the fields of the wanted object that the present one lacks or has with another value. A
-// nested object that is missing completely yields only one path. Both objects must be convertible to JSON.
+// Missing returns the paths of the fields in the wanted object that the present object lacks, or in which it has a different value.
+// The paths are sorted. A nested object that is missing completely yields only one path. Both objects must be convertible to JSON.
 func Missing(present, wanted any) ([]string, error) {
 	changes, err := compare(present, wanted, comparison{opaque: func(string) bool { return false }, brief: true})
 
@@ -91,7 +92,7 @@ type comparison struct {
 }
 
 // compare adds the changes to the value at path and to all values nested in it. whole means that wanted replaces had completely,
-// so values that only had contains are removed.
+// so the write removes values that exist in had but not in wanted.
 func (c *comparison) compare(path string, had, wanted any, whole bool) {
 	whole = whole || c.opaque(path)
 
@@ -124,7 +125,8 @@ func (c *comparison) compare(path string, had, wanted any, whole bool) {
 	}
 }
 
-// fields compares the fields of two objects, or the items of two lists, by their keys. pathOf returns the path for a key.
+// fields compares the fields of two objects, or the items of two lists: for each key in wanted, it compares the two values. If
+// whole is true, it also adds a change for each key that exists only in had. pathOf returns the path for a key.
 func (c *comparison) fields(wanted, had map[string]any, whole bool, pathOf func(name string) string) {
 	for name, value := range wanted {
 		c.compare(pathOf(name), had[name], value, whole)
@@ -151,8 +153,8 @@ func join(path, name string) string {
 	return strings.TrimPrefix(path+"."+name, ".")
 }
 
-// byKey returns the items of a list by their names or types. It returns false unless the value is a list whose items all have distinct
-// names, or all have distinct types.
+// byKey returns the items of a list, keyed by their names or types. It returns false unless the value is a list whose items all
+// have distinct names, or all have distinct types.
 func byKey(value any) (map[string]any, bool) {
 	list, _ := value.([]any)
 

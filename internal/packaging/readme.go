@@ -60,7 +60,8 @@ func chartReadme(resources fs.FS) ([]byte, error) {
 }
 
 // documented returns the values that have a comment, in the order of the file. It fails if neither a leaf nor any of its parents
-// has a comment. For the values of the other services, it returns the broker's comments.
+// has a comment. The values of the Provisioner and the bundle provisioner get the comments of the broker's values with the same
+// keys.
 func documented(root *yaml.Node) ([]value, error) {
 	var (
 		found   []value
@@ -189,5 +190,5 @@ func inline(node *yaml.Node) string {
 	return "`" + strings.ReplaceAll(strings.Trim(string(text), `"`), `"`, "") + "`"
 }
 
-// escaped escapes a text for use in a table cell.
+// escaped escapes text for use in a table cell.
 func escaped(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -17,8 +17,8 @@ func (m metric) histogram() bool {
 	return strings.HasSuffix(m.name, "_duration_seconds") || strings.HasSuffix(m.name, "pickup_delay_seconds")
 }
 
-// graph returns the panel of a metric. Counters are shown as rates, histograms as quantiles, times as ages. Metrics that each replica
-// reports for the whole service are shown once; others are summed over the replicas.
+// graph returns the panel of a metric. Counters are shown as rates, histograms as quantiles, and timestamps as ages. Metrics that
+// each replica reports for the whole service are shown once; others are summed over the replicas.
 func (m metric) graph() graph {
 	title := strings.TrimPrefix(m.name, namespace)
 	by := strings.Join(m.labels, ", ")
@@ -98,8 +98,8 @@ func quantileOf(quantile, name string, by []string) string {
 		quantile, strings.Join(append([]string{"le"}, by...), ", "), name, selected)
 }
 
-// requestRows returns rows with the rate, the errors and the duration of requests by route, for the Open Service Broker API, the operator
-// API and GraphQL.
+// requestRows returns rows with the rate, the errors and the duration of requests by route, for the Open Service Broker API, the
+// operator API and GraphQL.
 func requestRows() []row {
 	const (
 		requests = namespace + "http_requests_total"

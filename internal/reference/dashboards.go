@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// dashboards returns the Grafana dashboards by file name, without the extension. The dashboards of the services have a panel for
-// each metric in the tables of the documentation. Tests compare these tables with the registries of the services.
+// dashboards returns the Grafana dashboards, keyed by file name without the extension. The dashboards of the services have a
+// panel for each metric in the tables of the documentation. Tests compare these tables with the registries of the services.
 func dashboards(docs string) (map[string]dashboard, error) {
 	services, err := documentedMetrics(filepath.Join(docs, "operator/metrics.md"))
 	if err != nil {
@@ -91,8 +91,8 @@ func documentedMetrics(page string) ([]metric, error) {
 	return found, nil
 }
 
-// These types are the part of Grafana's JSON model that the dashboards use. When Grafana imports a file, it sets the other fields to
-// their defaults.
+// These types are the part of Grafana's JSON model that the dashboards use. When Grafana imports a file, it sets the other fields
+// to their defaults.
 type (
 	dashboard struct {
 		UID           string     `json:"uid"`
@@ -202,7 +202,7 @@ type graph struct {
 	queries [][2]string
 }
 
-// placed returns the panels of a row, which it places below the existing panels, two graphs per line.
+// placed returns the panels of a row. Their positions are below the existing panels, with two graphs per line.
 func (d *dashboard) placed(each row) []panel {
 	const (
 		width, height = 12, 8

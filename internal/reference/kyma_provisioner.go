@@ -35,9 +35,9 @@ func kymaVariables() ([]kymaVariable, error) {
 	return variables, nil
 }
 
-// kymaProvisionerPage returns the variables of the Kyma Provisioner in two lists: the variables that our Provisioner also has,
-// with changed defaults, and the variables that it does not have, with reasons. Our variables and defaults come from the code, so
-// only the Kyma Provisioner's side is maintained by hand.
+// kymaProvisionerPage returns the variables of the Kyma Provisioner in two lists: those that our Provisioner has too, with a
+// remark if the default differs, and those that it does not have, with the reasons. Our variables and defaults come from the
+// code, so only the data of the Kyma Provisioner is maintained by hand.
 func kymaProvisionerPage() (any, error) {
 	variables, err := kymaVariables()
 	present := presentVariables()
@@ -64,7 +64,7 @@ func kymaProvisionerPage() (any, error) {
 	return page, err
 }
 
-// presentVariables returns the variables of our Provisioner by name.
+// presentVariables returns the variables of our Provisioner, keyed by name.
 func presentVariables() map[string]program.Variable {
 	present := map[string]program.Variable{}
 	for _, variable := range program.Variables(program.Prefix, provisioner.DefaultConfig()) {

@@ -1,11 +1,11 @@
 // Command reference generates pages of docs/: the environment variables, a comparison with the variables of the Kyma Provisioner,
-// the processes, the plans, and the error codes. The pages are generated from the configuration structs, the catalog files and the error tables,
-// so they always match the code.
+// the processes, the plans, and the error codes. It generates them from the configuration structs, the catalog files and the error
+// tables, so they always match the code.
 //
 // The tests compare the generated pages, the metrics page and the alert rules with the code of both services. The command can
 // import any package, because no package imports the command.
 //
-// It also generates the Grafana dashboards in resources/dashboards.
+// The command also generates the Grafana dashboards in resources/dashboards.
 //
 // To add a page, add a template to the pages folder, a function that returns the data for the template, and an entry in the list
 // that the pages function returns.
@@ -94,7 +94,7 @@ func (p page) text() (string, error) {
 	return text.String(), nil
 }
 
-// cell escapes a text for use in a Markdown table cell.
+// cell escapes a string for use in a Markdown table cell.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // code formats a value as inline code. An empty value stays empty.

@@ -33,7 +33,8 @@ func configurationPage() (any, error) {
 	}, nil
 }
 
-// processesPage returns the processes of the broker. The configuration decides only which steps are off, not which steps exist.
+// processesPage returns the processes of the broker with the default configuration. They contain all steps, because a
+// configuration can only turn steps off.
 func processesPage() (any, error) {
 	return process.Describe(brokerservice.Processes(brokerservice.DefaultConfig(), brokerservice.Parts{})), nil
 }

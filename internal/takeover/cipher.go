@@ -13,7 +13,7 @@ import (
 // errKey reports that a value was not encrypted with the key. Its text does not contain the value.
 var errKey = errors.New("the key does not decrypt the value")
 
-// Cipher decrypts values that a former program has encrypted. The programs encrypted the base64 form of a text with AES in CFB
+// Cipher decrypts values that a former program has encrypted. The programs encrypted the base64 form of a string with AES in CFB
 // mode, prepended the IV, and stored the result in base64.
 type Cipher struct {
 	block cipher.Block
@@ -30,8 +30,8 @@ func NewCipher(key secret.String) (*Cipher, error) {
 	return &Cipher{block: block}, nil
 }
 
-// Decrypt returns the text of an encrypted value. CFB does not authenticate values, but with a wrong key the result is almost never valid
-// base64, and Decrypt returns an error.
+// Decrypt decrypts a value. CFB does not authenticate values, but with a wrong key, the decrypted bytes are almost never valid
+// base64. Decrypt returns an error in this case.
 func (c *Cipher) Decrypt(value string) (secret.String, error) {
 	sealed, err := base64.StdEncoding.DecodeString(value)
 	if err != nil || len(sealed) < aes.BlockSize {

@@ -65,8 +65,8 @@ func (r readOnly) Connect(ctx context.Context) (driver.Conn, error) {
 	return connection, nil
 }
 
-// Open connects to the former database. The session cannot write. Errors do not contain the connection string, because it contains a
-// password.
+// Open connects to the database of a former program. The session cannot write. Errors do not contain the connection string,
+// because it contains a password.
 func Open(ctx context.Context, url secret.String) (*Database, error) {
 	connector, err := pq.NewConnector(url.Reveal())
 	if err != nil {
@@ -114,9 +114,9 @@ func Select[Row any](ctx context.Context, database *Database, query string, args
 	return rows, nil
 }
 
-// Check returns an error if the rows of the former program cannot be taken over now, because another session uses the database,
-// operations have not ended, or the schema is too old or unusable. It reports all reasons at once, except that it looks for operations
-// only in a usable schema.
+// Check returns an error if the rows of the former program cannot be taken over now. Reasons are that another session uses the
+// database, that operations have not ended, and that the schema is too old or unusable. Check reports all reasons at once, but it
+// looks for operations only in a usable schema.
 func (d *Database) Check(ctx context.Context, former Program, ignoredUsers []string) error {
 	version, err := d.version(ctx, former)
 	if err != nil {
@@ -199,8 +199,8 @@ func named(names []string) string {
 	return strings.Join(names, "; ")
 }
 
-// CheckKey returns an error if the cipher cannot decrypt one of the samples, which are encrypted values. If there are no samples, the key
-// cannot be checked, but it is not needed either.
+// CheckKey returns an error if the cipher cannot decrypt one of the samples, which are encrypted values. If there are no samples,
+// the key cannot be checked, but it is not needed either.
 func CheckKey(cipher *Cipher, samples []string) error {
 	for _, sample := range samples {
 		if _, err := cipher.Decrypt(sample); err != nil {

@@ -67,8 +67,8 @@ func (o *Options) Selected(names ...string) bool {
 	return len(o.Only) == 0 || slices.ContainsFunc(names, func(name string) bool { return slices.Contains(o.Only, name) })
 }
 
-// Resolve returns the configuration with the contents of the files that the flags name. The error names the missing settings and never
-// contains a value.
+// Resolve returns the configuration with the contents of the files that the flags name. The error names the missing settings and
+// never contains a value.
 func (o *Options) Resolve(config Config) (Config, error) {
 	var errs []error
 

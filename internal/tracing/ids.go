@@ -12,8 +12,8 @@ type ids struct{}
 
 type idsKey struct{}
 
-// WithIDs returns a context in which a new span gets the IDs of the given span. The span of an operation needs this: the spans of
-// steps name it as their parent, but it is created only after the operation has ended.
+// WithIDs returns a context in which a new span gets the IDs of the given span. The span of an operation is created only after
+// the operation has ended, with the IDs that the spans of the steps already name as their parent.
 func WithIDs(ctx context.Context, span trace.SpanContext) context.Context {
 	return context.WithValue(ctx, idsKey{}, span)
 }

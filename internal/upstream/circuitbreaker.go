@@ -27,10 +27,10 @@ const (
 
 // circuitBreaker stops calls to a system that fails.
 //
-// The circuit breaker opens after several consecutive failures (see threshold). After a pause, it becomes half-open: it allows one
-// trial at a time. A trial that fails, or that takes longer than patience, opens it again. Any response that Options.Fault does not
-// classify as a failure closes it, including a late response to a call that started before the circuit breaker opened. A call that
-// the caller canceled is neither a success nor a failure.
+// The circuit breaker opens after several consecutive failures (see threshold). After a pause, it becomes half-open: it allows
+// one trial at a time. A trial that fails, or that takes longer than patience, opens it again. Any response that Options.Fault
+// does not classify as a failure closes it, including a late response to a call that started before the circuit breaker opened. A
+// call that the caller canceled is neither a success nor a failure.
 //
 // docs/adr/0009 explains the design; docs/adr/0026 explains why no library is suitable. The mutex of the System guards all
 // fields.
@@ -39,7 +39,7 @@ type circuitBreaker struct {
 	pause time.Duration
 	// failures is the number of consecutive failed calls.
 	failures int
-	// since is the time at which the first of the failed calls started. last is the fault of the most recent one.
+	// since is the time at which the first of the failed calls started. last is the fault of the most recent failed call.
 	since time.Time
 	last  string
 	// nextTry is the end of the current pause. It is zero while the circuit breaker is closed.
@@ -71,8 +71,8 @@ func (b *circuitBreaker) allows() bool {
 	return state == Closed || state == HalfOpen && b.trial == nil
 }
 
-// start registers a call and reports whether the call is a trial. The caller must have checked allows without releasing the
-// mutex since.
+// start registers a call and reports whether the call is a trial. The caller must call allows first, and must hold the mutex
+// until start returns.
 func (b *circuitBreaker) start(call *call) bool {
 	if b.state() == Closed {
 		return false

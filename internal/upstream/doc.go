@@ -9,7 +9,7 @@
 // occupy a slot without putting load on the upstream.
 //
 // The constants in circuitbreaker.go set when a circuit breaker opens and closes; the constant in system.go sets how long a call
-// waits for a slot. An environment variable of the service sets the number of slots. A new upstream needs a System, a Recovery among
-// the parts of the service if operations wait for the upstream, and its name in docs/operator/metrics.md. The circuit breaker
-// uses the real clock; tests run it in fake time with testing/synctest.
+// waits for a slot. An environment variable of the service sets the number of slots. To add an upstream, create a System and add
+// its name to docs/operator/metrics.md. If operations wait for the upstream, also add a Recovery to the parts of the service. The
+// circuit breaker uses the real clock; tests run it in fake time with testing/synctest.
 package upstream

@@ -13,7 +13,7 @@ const recentCalls = 256
 type Latency struct {
 	// Calls is the number of these calls, at most 256. If it is 0, the other fields are 0 too.
 	Calls int
-	// Median and P95 are the durations that half of the calls and 95 % of the calls did not exceed.
+	// Median and P95 are the durations that 50 % and 95 % of the calls did not exceed.
 	Median, P95 time.Duration
 }
 

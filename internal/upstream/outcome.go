@@ -30,8 +30,8 @@ type outcome struct {
 	fault string
 }
 
-// ServerFault is the Fault function of most systems. Only statuses of 500 or more are failures, because a system that rejects a request
-// is working.
+// ServerFault is the Fault function of most systems. Only statuses of 500 or more are failures, because a system that rejects a
+// request is working.
 func ServerFault(response *http.Response) string {
 	if response.StatusCode < http.StatusInternalServerError {
 		return ""

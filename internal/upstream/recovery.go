@@ -19,8 +19,8 @@ const (
 	// and some calls fail under the load that follows an outage.
 	resumeInterval = 5 * time.Second
 	resumeFor      = 15 * time.Second
-	// For resumePause after the end of an outage, Recovery does not resume operations at the end of further outages. Otherwise, a
-	// flapping system would cause all waiting operations to run after each short recovery.
+	// After the end of an outage, Recovery ignores the ends of further outages for resumePause. Otherwise, a flapping system would
+	// cause all waiting operations to run after each short recovery.
 	resumePause = time.Minute
 )
 
@@ -33,7 +33,7 @@ type Recovery struct {
 	Probe func(ctx context.Context) error
 	// Operations is the store of the operations that may be waiting for the system.
 	Operations Operations
-	// Wake is called after operations have become due, so the engine claims them immediately.
+	// Wake is called after operations have become due, so that the engine claims them immediately.
 	Wake  func()
 	Clock clock.WithTicker
 	Log   logrus.FieldLogger

@@ -69,8 +69,8 @@ func (t Token) goodUntil() time.Time {
 	return t.Expiry.Add(-min(renewEarly, time.Until(t.Expiry)/4))
 }
 
-// Discard removes the cached token if it equals rejected, the token that the upstream has rejected. A newer token from a concurrent
-// call stays in the cache. If rejected is empty, Discard removes any token.
+// Discard removes the cached token if it equals rejected, the token that the upstream has rejected. A newer token that a
+// concurrent call has requested stays in the cache. If rejected is empty, Discard removes any token.
 func (t *Tokens) Discard(rejected string) {
 	t.turn <- struct{}{}
 	defer t.unlock()

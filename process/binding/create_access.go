@@ -10,17 +10,19 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
-// Once the ServiceAccount exists, createAccess makes the remaining calls even if the replica loses its lease, because another replica
-// may not know about the ServiceAccount. createAccess repeats failed calls itself, because the engine does not retry a step after the
-// lease is lost. cleanupTimeout limits the total time of these calls, and cleanupPause is the pause between two attempts.
+// Once the ServiceAccount exists, createAccess makes the remaining calls even if the replica loses its lease, because another
+// replica may not know about the ServiceAccount. createAccess repeats failed calls itself, because the engine does not retry a
+// step after the lease is lost. cleanupTimeout limits the total time of these calls, and cleanupPause is the pause between two
+// attempts.
 const (
 	cleanupTimeout = 20 * time.Second
 	cleanupPause   = time.Second
 )
 
-// createAccess creates the ServiceAccount. The credentials are stored in the binding's row when the operation succeeds. If the binding
-// was removed during the creation, createAccess removes the ServiceAccount immediately, because the unbind operation may have finished
-// before the ServiceAccount existed. An unbind that starts after this check finds the ServiceAccount.
+// createAccess creates the ServiceAccount and then checks whether the binding still exists. If the binding was removed in the
+// meantime, createAccess removes the ServiceAccount, because the unbind operation may have finished before the ServiceAccount
+// existed. An unbind operation that starts after this check finds the ServiceAccount. The credentials are stored in the binding's
+// row when the operation succeeds.
 type createAccess struct {
 	runtimes Runtimes
 	bindings Bindings

@@ -18,14 +18,15 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the processes. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
-// Runtimes creates and removes ServiceAccounts in runtimes. Both calls are idempotent: Grant returns new credentials for an existing
-// ServiceAccount, and Revoke succeeds if it is gone. An error of kind failure.NotFound means that the runtime does not exist.
+// Runtimes creates and removes ServiceAccounts in runtimes. Both calls are idempotent: Grant returns new credentials for an
+// existing ServiceAccount, and Revoke succeeds if it is gone. An error of kind failure.NotFound means that the runtime does not
+// exist.
 type Runtimes interface {
 	Grant(ctx context.Context, instance environment.Instance, binding environment.Binding) (environment.Access, error)
 	Revoke(ctx context.Context, instance environment.Instance, binding environment.Binding) error
 }
 
-// Bindings reads instances, and reads, saves and removes bindings, in the broker's database.
+// Bindings is the access of the processes to the instances and bindings in the broker's database.
 type Bindings interface {
 	// Find returns the current state of the instance.
 	Find(ctx context.Context, instanceID string) (environment.Instance, error)

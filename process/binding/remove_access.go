@@ -11,8 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// removeAccess removes the ServiceAccount, unless its runtime is gone. While the instance is being deleted or suspended, removeAccess
-// treats a permanent failure as success: the runtime may already reject requests, and its ServiceAccounts are removed with it.
+// removeAccess removes the ServiceAccount, unless its runtime is gone. While the instance is being deleted or suspended,
+// removeAccess treats a permanent failure as success: the runtime may already reject requests, and its ServiceAccounts are
+// removed with it.
 func removeAccess(runtimes Runtimes, bindings Bindings) Step {
 	return process.StepFunc("Remove_Access",
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {

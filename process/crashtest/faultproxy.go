@@ -27,7 +27,7 @@ type Proxy struct {
 }
 
 // Call calls an upstream. Faults can affect the request or the response. The name identifies the kind of call, such as
-// "OrderRuntime", because fault points are counted by name.
+// "OrderRuntime". Fault points are counted separately for each name.
 func (p *Proxy) Call(ctx context.Context, name string, call func(ctx context.Context) error) error {
 	return p.forward(ctx, name, func(ctx context.Context) error {
 		select {

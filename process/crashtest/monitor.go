@@ -25,12 +25,12 @@ type monitor struct {
 type observation struct {
 	fence    int64
 	finished []string
-	// ran lists the steps that have run, by stage.
+	// ran lists the steps that have run, keyed by stage.
 	ran map[string][]string
 	// holder is the proxy of the replica with the lease, or nil.
 	holder *Proxy
-	// late is a write that released the operation, but whose report arrives after the report of the next claim. Nil if there is
-	// none.
+	// late is the write that released the operation, if the monitor has seen the next claim before this write. Otherwise it is
+	// nil.
 	late *lateWrite
 	// takeovers counts the claims made after a lease had expired.
 	takeovers int

@@ -157,7 +157,8 @@ var (
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// endedOperation returns the part of an ended operation by which runs are compared. It replaces random texts in the data.
+// endedOperation returns the part of an ended operation that must be the same in every run. It replaces random strings in the
+// data.
 func (r *Run[D]) endedOperation(record process.Record) ended {
 	data := ""
 	if !r.env.AnyData {

@@ -63,8 +63,8 @@ func (r *Run[D]) Sleep(d time.Duration) {
 	}
 }
 
-// Await sleeps until the operations have ended. If an operation takes longer than operationTimeout, it fails the test with the
-// timeline of that operation.
+// Await sleeps until the operations have ended. If an operation takes longer than operationTimeout, Await fails the test and shows
+// the timeline of that operation.
 func (r *Run[D]) Await(operationIDs ...string) {
 	r.Helper()
 
@@ -87,7 +87,7 @@ func (r *Run[D]) Complete(operationID string) {
 	}
 }
 
-// Until sleeps until the background work has brought about the condition. If that takes longer than backgroundTimeout, it fails the test.
+// Until sleeps until the background work has made the condition true. After backgroundTimeout, it fails the test.
 func (r *Run[D]) Until(condition string, holds func() bool) {
 	r.Helper()
 

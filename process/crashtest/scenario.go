@@ -41,7 +41,7 @@ type Env[D any] struct {
 	AnyData bool
 	// MaySkip names steps that a run may record as not completed, because the fault left something that they cannot remove.
 	MaySkip []string
-	// Random, if set, matches random texts that are not compared. UUIDs and times are never compared.
+	// Random, if set, matches random strings, which are not compared. UUIDs and times are never compared.
 	Random *regexp.Regexp
 	// Script runs the scenario. It returns the operations whose outcome must be the same in every run. Other operations only have
 	// to end.
@@ -138,7 +138,7 @@ func (s Scenario[D]) isBeyondRepair(plan []Fault) bool {
 const attempts = 3
 
 // all runs the scenario with each plan. Concurrent events have no fixed order, so a run may make fewer calls than the first run
-// and miss its fault; it is then repeated. The test fails if fewer than three quarters of the plans inject a fault, because it
+// and miss its fault. Such a run is repeated. The test fails if fewer than three quarters of the plans inject a fault, because it
 // would test too little.
 func all[D any](t *testing.T, scenario Scenario[D], baseline outcome, plans [][]Fault) {
 	t.Helper()

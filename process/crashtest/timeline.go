@@ -95,7 +95,7 @@ func attemptGaps(timeline []process.Entry) []string {
 }
 
 // following returns the number of the attempt after the entry. An attempt that was handed back does not count, so its number is
-// used again. A step that is done counts from 1 again if its stage restarts.
+// used again. Once a step is done, its attempts are counted from 1 again if the stage restarts.
 func following(entry process.Entry) int {
 	switch entry.Outcome {
 	case process.Waiting, process.Retrying:

@@ -28,8 +28,8 @@ type cleanBTP struct{ runtimes Runtimes }
 func (cleanBTP) Name() string { return "BTPOperator_Cleanup" }
 
 // Run implements process.Step. It waits for the SAP BTP service operator until cleanupWindow has passed, and then abandons the
-// objects. If the subaccount was deleted, Run abandons them immediately: Service Manager has nothing left, and the operator can
-// no longer log in.
+// objects. If the subaccount was deleted, Run abandons them immediately: Service Manager has nothing left, and the service
+// operator can no longer log in.
 func (s cleanBTP) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	instance := operation.Data.Instance
 

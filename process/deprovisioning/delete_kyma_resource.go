@@ -118,8 +118,8 @@ func (deleteKubeconfig) Name() string { return "Delete_Kubeconfig" }
 // Run implements process.Step.
 func (s deleteKubeconfig) Run(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 	return s.removal(ctx, operation, log, func(object environment.OutsideObject, ref lifecyclemanager.Ref) error {
-		// A restoration of the Secret that starts after the object's record was removed does nothing. RenewingUntil shows a
-		// restoration that started earlier.
+		// A restoration of the Secret does nothing if it starts after the object's record was removed. If it started earlier,
+		// RenewingUntil is the time until which it may still be running.
 		present, err := s.objects.FindObject(ctx, operation.InstanceID, environment.SystemLifecycleManager, s.kind)
 		if err != nil {
 			return err

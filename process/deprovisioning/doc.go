@@ -4,5 +4,5 @@
 //
 // A removal leaves no runtime behind, even if the provisioning was interrupted between sending the order and storing the result:
 // the removal repeats the order under the same idempotency key to find the ID of the runtime. Kyma Provisioner has no idempotency
-// keys, so there an operator must look for the runtime.
+// keys. If the broker is connected to it, an operator must look for the runtime.
 package deprovisioning

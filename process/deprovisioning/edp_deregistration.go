@@ -18,9 +18,9 @@ type EDP interface {
 	Deregister(ctx context.Context, subaccount string) error
 }
 
-// deregisterEDP removes the subaccount from EDP when the last instance of the subaccount is removed. It first marks its own
-// record and then looks for other instances. If two instances are removed at the same time, at least the later one sees the mark
-// of the other and removes the subaccount. A new instance sees the mark and waits.
+// deregisterEDP removes the subaccount from EDP when the last instance of the subaccount is removed. It first marks the instance's
+// record and then reads the records of other instances. If two instances are removed at the same time, at least the one that is
+// marked later sees the mark of the other and removes the subaccount. A new instance sees the mark and waits.
 type deregisterEDP struct {
 	// client is nil if EDP is switched off. A registration then stays and is recorded as left over.
 	client  EDP

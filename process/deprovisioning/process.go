@@ -17,8 +17,8 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
-// Provisioner removes runtimes. OrderRuntime repeats an earlier order under its idempotency key, to find out the ID of a runtime
-// whose ID never reached the broker.
+// Provisioner removes runtimes. If the ID of a runtime never reached the broker, OrderRuntime repeats the earlier order under its
+// idempotency key and returns the ID.
 type Provisioner interface {
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 		earlierSecrets ...string) (provisionerclient.Operation, error)
@@ -55,7 +55,7 @@ type Options struct {
 	// Kind returns which Provisioner the broker is connected to. It returns KindUnknown until the Provisioner has responded for
 	// the first time.
 	Kind func() provisionerclient.Kind
-	// LeftOver, if set, is called whenever a runtime may not have been removed.
+	// LeftOver, if set, is called whenever a runtime may be left over.
 	LeftOver func(LeftOver)
 	// Runtimes gives access to the runtimes of instances.
 	Runtimes Runtimes

@@ -11,9 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/process/reconciling"
 )
 
-// ApplyConfiguration returns the step that sends the changed configuration of Kyma to the Reconciler. It saves the operation
-// first, so that a retry of the step sends the Kyma version that was already chosen, even if the default has changed since, and
-// the operation shows the version that was sent.
+// ApplyConfiguration returns the step that sends the changed configuration of Kyma to the Reconciler. The step first saves the
+// operation with the chosen Kyma version. A retry of the step therefore sends the same version, even if the default has changed
+// since, and the operation shows the version that was sent.
 func ApplyConfiguration(name string, reconciler reconciling.Reconciler) Step {
 	return process.StepFunc(name,
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

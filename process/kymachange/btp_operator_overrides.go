@@ -23,7 +23,8 @@ func BTPOperatorOverrides() Step {
 	})
 }
 
-// WithCredentials returns a condition that also requires Service Manager credentials in the tenant's context.
+// WithCredentials returns a condition that holds if the given condition holds and the tenant's context has Service Manager
+// credentials.
 func WithCredentials(condition process.Condition[environment.Data]) process.Condition[environment.Data] {
 	return process.Condition[environment.Data]{
 		Text: condition.Text + "; the context has sm_operator_credentials",

@@ -87,8 +87,8 @@ func action(name, description string, do func(ctx context.Context, operation Ope
 	})
 }
 
-// retry repeats the step after the pause that the control plane requests. If it requests none, the stage's retry policy applies,
-// which has the same window.
+// retry repeats the step after the pause that the control plane requests. If it requests none, the stage's retry policy applies.
+// The retry window is the same in both cases.
 func retry(operation Operation, err error) (Operation, time.Duration, error) {
 	pause := restclient.RetryAfter(err, 0)
 	if pause == 0 || !failure.Is(err, failure.Transient) {

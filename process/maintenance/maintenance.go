@@ -141,7 +141,7 @@ func (m Maintenance) restore(ctx context.Context, id string, former avs.Lifecycl
 	return err //nolint:wrapcheck // names AvS
 }
 
-// objects returns the instance's objects in AvS, by kind.
+// objects returns the instance's objects in AvS, keyed by kind.
 func (m Maintenance) objects(ctx context.Context, by process.Record) (map[string]environment.OutsideObject, error) {
 	found, err := m.Objects.ObjectsIn(ctx, by.InstanceID, environment.SystemAvS)
 	objects := map[string]environment.OutsideObject{}

@@ -13,8 +13,8 @@ import (
 const (
 	// limit is the maximum duration of an orchestration. It must exceed the longest schedule.
 	limit = 365 * 24 * time.Hour
-	// longestPause is the longest time between two runs of the conductor. The end of an upgrade or a change by an operator makes
-	// the conductor due earlier, unless the upgrade ends without having started.
+	// longestPause is the longest time between two runs of the conductor. The conductor is due earlier if an upgrade that has
+	// started ends, or if an operator makes a change.
 	longestPause = time.Minute
 	// shortestPause prevents runs in quick succession.
 	shortestPause = 10 * time.Millisecond

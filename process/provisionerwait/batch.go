@@ -14,7 +14,7 @@ import (
 
 // tenant holds the polls of one tenant. The mutex of the Poller guards all types in this file.
 type tenant struct {
-	// polls contains the running and expected polls by operation ID.
+	// polls contains the running and expected polls, keyed by operation ID.
 	polls map[string]*poll
 	// last is the slot that was reserved last, or nil.
 	last *slot
@@ -22,8 +22,8 @@ type tenant struct {
 
 // poll is the running or the expected poll of one operation.
 type poll struct {
-	// due is when the operation is expected to poll, or when it polled unexpectedly. A request may already include the operation
-	// when no more than lead is left until then.
+	// due is when the operation is expected to poll, or when it polled unexpectedly. From lead before due, a request may include
+	// the operation.
 	due  time.Time
 	lead time.Duration
 	// slot is the slot for which the operation waits, or nil.

@@ -15,8 +15,8 @@ import (
 
 const (
 	// spacing is the shortest time between two requests for one tenant. A tenant therefore sends at most 20 requests per second,
-	// for 1,000 operations, and leaves the rest of the limit to other tenants. It is also the maximum time that a poll occupies a
-	// worker while its request fills up.
+	// which cover up to 1,000 operations, and leaves the rest of the limit to other tenants. The spacing is also the maximum time
+	// that a poll occupies a worker while its request fills up.
 	spacing = 50 * time.Millisecond
 	// A request may include an operation that is expected to poll again within 1/leadShare of its interval.
 	leadShare = 4
@@ -155,8 +155,8 @@ func (p *Poller) join(ctx context.Context, name, operationID string) (*batch, ti
 	return p.send(ctx, name, tenant.choose(operationID, limit, now), now), 0
 }
 
-// send starts the request for the given operations and returns its batch. The request runs in its own goroutine, because the poll that
-// started it may stop waiting before the others do. It carries the trace of that poll. The caller holds the mutex.
+// send starts the request for the given operations and returns its batch. The request runs in its own goroutine, because the poll
+// that started it may stop waiting before the others do. The request carries the trace of that poll. The caller holds the mutex.
 func (p *Poller) send(ctx context.Context, name string, operationIDs []string, now time.Time) *batch {
 	tenant := p.tenants[name]
 	request, cancel := context.WithCancel(context.WithoutCancel(ctx))

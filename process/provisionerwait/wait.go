@@ -1,6 +1,6 @@
 // Package provisionerwait waits for operations of the Provisioner on behalf of the broker's steps. A wait does not hold a worker:
-// the step polls once and runs again later, or as soon as the Provisioner's change feed reports the operation. The feed wakes
-// operations by the key that Event returns. Polling is the fallback when the feed lags or the Provisioner has none. Without a
+// the step polls once and runs again later, or as soon as the Provisioner's change feed reports the operation. The key that Event
+// returns identifies the operation to wake. Polling is the fallback when the feed lags or the Provisioner has none. Without a
 // feed, a Poller combines the polls of a tenant's operations into few requests.
 package provisionerwait
 

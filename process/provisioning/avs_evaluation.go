@@ -19,8 +19,8 @@ const (
 	avsInterval    = 30 * time.Second
 	internalWindow = 10 * time.Minute
 	externalWindow = 20 * time.Minute
-	// maxUnanswered is the number of requests without a response after which the step sends a last one. Each of them may have
-	// created an evaluation.
+	// maxUnanswered is the number of requests without a response after which the step sends a last one. Each unanswered request
+	// may have created an evaluation.
 	maxUnanswered = 2
 )
 
@@ -50,8 +50,8 @@ type createEvaluation struct {
 	monitoring Monitoring
 	instances  Instances
 	objects    Objects
-	// external selects the external evaluation instead of the internal one. If it cannot be created, the operation continues,
-	// because the runtime is ready.
+	// external selects the external evaluation instead of the internal one. If an external evaluation cannot be created, the
+	// operation continues, because the runtime is ready.
 	external bool
 }
 

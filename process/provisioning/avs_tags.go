@@ -21,7 +21,7 @@ type Clusters interface {
 }
 
 // tagEvaluation adds tags with the name, the seed and the region of the cluster to the internal evaluation, unless it already has
-// them. If that is impossible, the operation continues, because the runtime is ready.
+// them. If the tags cannot be added, the operation continues, because the runtime is ready.
 type tagEvaluation struct {
 	monitoring Monitoring
 	clusters   Clusters

@@ -5,8 +5,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/reconciling"
 )
 
-// checkClusterConfiguration waits until the Reconciler has installed Kyma. If this takes longer than Reconciler.Limit, it removes
-// the runtime from the Reconciler, and the operation fails.
+// checkClusterConfiguration waits until the Reconciler has installed Kyma. After Reconciler.Limit, the step removes the runtime
+// from the Reconciler, and the operation fails.
 func checkClusterConfiguration(reconciler reconciling.Reconciler) Step {
 	return process.StepFunc("Check_Cluster_Configuration", reconciler.AwaitOrRemove)
 }

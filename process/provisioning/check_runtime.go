@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// While the Provisioner or Director does not respond, the step retries every consoleInterval for at most consoleWindow to find
-// the console of the runtime.
+// If the Provisioner or Director does not respond, the step looks for the runtime's console again every consoleInterval, for at
+// most consoleWindow.
 const (
 	consoleInterval = 10 * time.Second
 	consoleWindow   = 3 * time.Minute
@@ -25,8 +25,8 @@ type Consoles interface {
 	Console(ctx context.Context, tenant, runtimeID string) (string, error)
 }
 
-// checkRuntime waits until the Provisioner has created the runtime. It then records the runtime's console in Director as the
-// dashboard of the instance. If Director has no console, the instance keeps the configured dashboard.
+// checkRuntime waits until the Provisioner has created the runtime. It then looks up the runtime's console in Director and records
+// it as the dashboard of the instance. If Director has no console, the instance keeps the configured dashboard.
 type checkRuntime struct {
 	waiter    provisionerwait.Waiter
 	consoles  Consoles

@@ -36,8 +36,8 @@ type Objects interface {
 }
 
 // registerEDP registers the subaccount of the instance. All instances of a subaccount share one registration, so the step waits
-// while another instance removes it. Like the removal, the step first writes its own record and then reads the records of others,
-// so that at least one of the two sees the other.
+// while another instance removes it. Like the removal, the step first writes its own record and then reads the records of others.
+// If both run at the same time, at least one of them therefore sees the record of the other.
 type registerEDP struct {
 	client  EDP
 	objects Objects

@@ -64,8 +64,8 @@ type Options struct {
 	// Installer names the system that installs Kyma on new runtimes.
 	Installer  environment.KymaInstaller
 	Reconciler reconciling.Reconciler
-	// Consoles is nil if instances keep the configured dashboard. Kind returns the kind of the Provisioner, because Kyma
-	// Provisioner does not report consoles.
+	// Consoles is nil if instances keep the configured dashboard. Kind returns the kind of the Provisioner. Kyma Provisioner does
+	// not report consoles, so the process does not ask it for one.
 	Consoles Consoles
 	Kind     func() provisionerclient.Kind
 	Clusters Clusters

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// If the pool has no free account, an operation waits for accountWait and looks again every accountInterval. In that time,
+// If the pool has no free account, an operation looks again every accountInterval, for at most accountWait. In that time,
 // operators can react to the alert on the empty pool, and other tenants may return accounts.
 const (
 	accountInterval = 10 * time.Second

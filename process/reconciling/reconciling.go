@@ -110,8 +110,8 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 		object.Key, object.State = instance.RuntimeID, environment.OutsideCreating
 	}
 
-	// After this write, no renewal of the kubeconfig starts, because it would notice the operation. AwaitRenewal detects a renewal
-	// that started earlier.
+	// After this write, no renewal of the kubeconfig starts, because a renewal would notice the operation. AwaitRenewal detects a
+	// renewal that started earlier.
 	if err := r.Objects.SetObject(ctx, operation.Record, object); err != nil {
 		return operation, 0, err
 	}
@@ -150,7 +150,7 @@ func (r Reconciler) Apply(ctx context.Context, operation Operation, instance env
 const RenewalInProgress = "the kubeconfig of the Reconciler is being renewed"
 
 // AwaitRenewal returns how long a renewal of the Reconciler's kubeconfig may still take. The result is zero or negative if no renewal
-// is in progress. The caller must have written the record first, so that no other renewal starts.
+// is in progress. The caller must first have written the runtime's record with SetObject, so that no other renewal starts.
 func AwaitRenewal(ctx context.Context, objects interface {
 	FindObject(ctx context.Context, instanceID, system, kind string) (environment.OutsideObject, error)
 }, operation Operation,

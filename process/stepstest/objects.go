@@ -127,7 +127,7 @@ func (o *Objects) index(object environment.OutsideObject) int {
 	return slices.IndexFunc(o.Records, func(other environment.OutsideObject) bool { return same(object, other) })
 }
 
-// same reports whether both are records of the same object of one instance.
+// same reports whether one and other are records of the same object of the same instance.
 func same(one, other environment.OutsideObject) bool {
 	return one.InstanceID == other.InstanceID && one.System == other.System && one.Kind == other.Kind
 }

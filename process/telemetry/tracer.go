@@ -40,8 +40,8 @@ func NewTracer(tracing *tracing.Tracing) process.Tracer {
 	return tracer{tracing}
 }
 
-// Attempt implements process.Tracer. It starts the span of an attempt. Spans of calls that use the returned context become its
-// children. The returned function ends the span.
+// Attempt implements process.Tracer. It starts the span of an attempt. Calls that use the returned context get child spans of
+// this span. The returned function ends the span.
 func (t tracer) Attempt(ctx context.Context, record process.Record, attempt process.Attempt,
 ) (context.Context, func(process.Outcome, string)) {
 	_, own := t.spanOf(record)

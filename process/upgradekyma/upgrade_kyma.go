@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// upgradeKyma asks the Provisioner to install the chosen version. The operation's ID is the idempotency key. The chosen version
-// is stored before the request, because a repeated request is the same order and must record the version of the first one.
+// upgradeKyma asks the Provisioner to install the chosen version. The operation's ID is the idempotency key, so a repeated request
+// counts as the same order. The step therefore stores the chosen version before the first request.
 func upgradeKyma(provisioner Provisioner, waiter provisionerwait.Waiter) Step {
 	return process.StepFunc("Upgrade_Kyma",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -10,7 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// Failed calls to AvS are repeated at these intervals for at most maintenanceWindow. The upgrade then continues without them.
+// Failed calls to AvS are repeated at these intervals for at most maintenanceWindow. After that, the upgrade continues even if the
+// calls still fail.
 const (
 	beginInterval     = 30 * time.Second
 	endInterval       = 10 * time.Second

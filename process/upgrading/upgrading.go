@@ -44,8 +44,8 @@ func preempted(operation Operation) Operation {
 	return process.Noted(operation, textPreempted)
 }
 
-// Start returns the first step, which reads the instance and builds the update. change adds the upgrade to an update that leaves the
-// instance unchanged. If the instance is gone or has no runtime, the upgrade is preempted.
+// Start returns the first step, which reads the instance and builds the update. The step begins with an update that leaves the
+// instance unchanged, and change adds the upgrade. If the instance is gone or has no runtime, the upgrade is preempted.
 func Start(name, description string, instances Instances, change func(operation Operation, update *environment.Update) error) Step {
 	return process.StepFunc(name,
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

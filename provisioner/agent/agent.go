@@ -82,12 +82,12 @@ type Options struct {
 	ConnectionTimeout    time.Duration
 	// Connected lists the stages that run after the agent has connected.
 	Connected []process.Stage[operation.Data]
-	// Limit is the time limit of a whole reconnection. Provisionings have their own limit.
+	// Limit is the time limit of a whole reconnection. Provisioning operations have their own limit.
 	Limit time.Duration
 }
 
-// Stages returns the stages that connect the agent during a provisioning, or nil if Director is disabled. The stages skip
-// runtimes that were ordered while Director was disabled: Director has no entry for them and would not issue a token.
+// Stages returns the stages that connect the agent during provisioning, or nil if Director is disabled. The stages skip runtimes
+// that were ordered while Director was disabled: Director has no entry for them and would not issue a token.
 func Stages(options Options) []process.Stage[operation.Data] {
 	if options.Tokens == nil {
 		return nil

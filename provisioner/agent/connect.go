@@ -16,9 +16,9 @@ type connect struct{ Options }
 // Name implements process.Step.
 func (connect) Name() string { return "Connect_Runtime_Agent" }
 
-// Run implements process.Step. The Secret records the IDs of the operation and of the connection that it replaces. When the step
-// runs again after a crash, it therefore recognizes its own Secret and does not request a second token. If the agent has already
-// connected with the first token, the step leaves that connection in place.
+// Run implements process.Step. In the Secret it records the ID of the operation and the ID of the connection to replace. When the
+// step runs again after a crash, it therefore recognizes its own Secret and does not request a second token. If the agent has
+// already connected with the first token, the step leaves that connection in place.
 func (s connect) Run(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	if s.Tokens == nil {

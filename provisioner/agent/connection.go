@@ -22,7 +22,8 @@ type Connection struct {
 }
 
 // settled reports whether the agent has connected and tried to synchronize with Director at least once. The synchronization may
-// have failed: the connection persists, and the agent synchronizes again later. ResourceApplicationFailed does not count.
+// have failed: the connection persists, and the agent synchronizes again later. In the state ResourceApplicationFailed, the
+// connection is not settled.
 func (c Connection) settled() bool {
 	return c.State == Synchronized || c.State == SynchronizationFailed || c.State == MetadataUpdateFailed
 }

@@ -190,9 +190,9 @@ func put(ctx context.Context, bindings client.Client, wanted *rbacv1.ClusterRole
 	return bindings.Create(ctx, wanted)
 }
 
-// explain converts an error from a cluster's API server to a failure.Error, and nil to nil. A rejected object is
-// failure.Invalid. All other errors are transient: while its control plane starts or changes, a cluster can respond with any
-// error, even Forbidden.
+// explain converts an error from a cluster's API server to a failure.Error, and nil to nil. If the API server rejects a request as
+// invalid, the kind is failure.Invalid. All other errors are transient: a cluster can respond with any error, even Forbidden,
+// while its control plane starts or changes.
 func explain(err error, problem string, args ...any) error {
 	if err == nil {
 		return nil

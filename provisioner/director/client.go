@@ -151,9 +151,9 @@ func (c *Client) Register(ctx context.Context, tenant string, runtime Runtime) (
 	return answer.Result.Id, nil
 }
 
-// Find returns the tenant's runtimes whose label has the given value. The result may be empty. For an unknown tenant, it returns
-// an error with ErrTenantUnknown in its chain. Find reads only one page of results, so callers use labels that few runtimes
-// share.
+// Find returns the tenant's runtimes that have the given label with the given value. The result may be empty. For an unknown
+// tenant, it returns an error with ErrTenantUnknown in its chain. Find reads only one page of results, so callers use labels that
+// few runtimes share.
 func (c *Client) Find(ctx context.Context, tenant, label, value string) ([]Runtime, error) {
 	call := c.call("find runtimes", tenant)
 

@@ -153,7 +153,7 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 		return nil
 	}
 
-	// The UID is a precondition: another runtime may have created a Shoot with this name in the meantime.
+	// The UID is a precondition: in the meantime, a Shoot of another runtime may have been created under this name.
 	err = c.connection().Delete(ctx, existing, client.Preconditions{UID: &existing.UID})
 	if err = explain(err, "deleting the Shoot %q", name); failure.Is(err, failure.NotFound) {
 		return nil

@@ -66,8 +66,8 @@ func meaningsOf(shoot *gardencorev1beta1.Shoot) []Meaning {
 	return meanings
 }
 
-// kindOf returns the kind of a failure with these codes: the kind of the first code in Meanings that is not transient. It
-// returns failure.Permanent if there is no such code.
+// kindOf returns the kind of a failure with these codes. The first of the codes in the order of Meanings determines the kind, but
+// transient codes are ignored. If no code remains, kindOf returns failure.Permanent.
 func kindOf(meanings []Meaning) failure.Kind {
 	for _, meaning := range Meanings() {
 		if meaning.Kind != failure.Transient && slices.Contains(meanings, meaning) {

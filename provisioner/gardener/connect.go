@@ -80,8 +80,8 @@ func Connect(kubeconfigPath string, wrappers ...func(http.RoundTripper) http.Rou
 
 // Follow returns a client that uses a new connection after each change of the kubeconfig file. Calls in progress finish on the
 // old connection and the watch moves to the new one, so operators can renew the credentials without a restart. If the file
-// becomes invalid, the client continues with the old connection, and files reports the error in its log and metric. Follow fails
-// if the file is invalid at the start.
+// becomes invalid, the client continues with the old connection, and the Watcher reports the error in its log and metric. Follow
+// fails if the file is invalid at the start.
 func Follow(kubeconfigPath string, files *reload.Watcher, namespace string, wrappers ...func(http.RoundTripper) http.RoundTripper) (*Client, error) {
 	connections, err := reload.Load("gardener kubeconfig", func([][]byte) (connection, error) {
 		// Connect reads the kubeconfig and the files to which it refers.

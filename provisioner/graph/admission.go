@@ -32,7 +32,7 @@ type admission struct {
 	schema *ast.Schema
 	limits limits
 	rules  []core.Rule
-	// admitted caches parsed, valid requests by their text.
+	// admitted caches parsed, valid requests, keyed by their text.
 	admitted *lru.LRU[*ast.QueryDocument]
 }
 

@@ -21,9 +21,9 @@ const (
 	maxCursor = 16 << 10
 )
 
-// limited is a middleware that rejects IDs, filters and cursors that are too long or contain invisible characters, before a resolver passes
-// them to the database, the audit log or an error. It checks the arguments of queries and mutations. Package validation checks the texts in
-// orders and adoptions.
+// limited is a middleware that rejects IDs, filters and cursors that are too long or contain invisible characters, before a
+// resolver passes them to the database, the audit log or an error. It checks the arguments of queries and mutations. Package
+// validation checks the strings in orders and adoptions.
 func limited(ctx context.Context, next graphql.Resolver) (any, error) {
 	field := graphql.GetFieldContext(ctx)
 	if field.Object != "Query" && field.Object != "Mutation" {
@@ -50,7 +50,8 @@ func limited(ctx context.Context, next graphql.Resolver) (any, error) {
 	return next(ctx)
 }
 
-// textsIn returns the texts in an argument, or nil for an order or an adoption, whose texts package validation checks.
+// textsIn returns the strings in an argument. It returns nil for an order or an adoption, because package validation checks their
+// strings.
 func textsIn(argument any) []string {
 	switch argument := argument.(type) {
 	case string:
@@ -70,7 +71,7 @@ func textsIn(argument any) []string {
 	}
 }
 
-// deref returns the texts that the non-nil pointers refer to.
+// deref returns the strings that the non-nil pointers refer to.
 func deref(pointers ...*string) []string {
 	var texts []string
 

@@ -28,9 +28,9 @@ const (
 // maxIdempotencyKey is the maximum length of an idempotency key, in characters.
 const maxIdempotencyKey = 255
 
-// queryingCaller reads the caller of a query from the headers. If an ID is not a valid label value, it uses the label that Shoots
-// have instead of the ID, so that all ownership checks compare labels. It trusts the headers, because package service admits only
-// authorized clients.
+// queryingCaller reads the caller of a query from the headers. If an ID is not a valid label value, it replaces the ID with the
+// value of the label on the Shoots, so that all ownership checks compare labels. It trusts the headers, because package service
+// admits only authorized clients.
 func queryingCaller(ctx context.Context) (orders.Caller, error) {
 	headers := graphql.GetOperationContext(ctx).Headers
 
@@ -50,8 +50,8 @@ func queryingCaller(ctx context.Context) (orders.Caller, error) {
 }
 
 // listingTenant returns the tenant whose entries a list may contain, or "" for all tenants. wanted is the tenant in the filter,
-// or nil. If the request has a tenant header, both must name the same tenant. Only clients with the operator role may omit the
-// header.
+// or nil. If the request has both a tenant header and a tenant in the filter, they must name the same tenant. Only clients with
+// the operator role may omit the header.
 func listingTenant(ctx context.Context, wanted *string) (string, error) {
 	tenant := tenancy.Label(ptr.Deref(wanted, ""))
 

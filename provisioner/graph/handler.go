@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Service Service
 	Log     logrus.FieldLogger
-	// Recorder records rejected mutations and denied kubeconfigs; nil records nothing.
+	// Recorder records rejected mutations and denied requests for kubeconfigs. If it is nil, they are not recorded.
 	Recorder Recorder
 	// Endpoint is the path of the API.
 	Endpoint string

@@ -25,8 +25,8 @@ const (
 
 // limits bounds the selections in a request. Before validation, admission checks the number of fields and the depth. After
 // validation, limits checks the costs, as a gqlgen extension. It replaces gqlgen's complexity limit, which visits a fragment once
-// per spread and therefore takes exponential time for a chain of fragments in which each spreads the next one twice. limits
-// visits each fragment once.
+// per spread. If each fragment of a chain spreads the next one twice, that takes exponential time. limits visits each fragment
+// once.
 type limits struct {
 	// fields is the maximum number of selected fields and fragments. The fields of a fragment count once per spread.
 	fields int
@@ -50,8 +50,8 @@ const (
 	costOfAccess  = 25 // makes Gardener sign a kubeconfig
 )
 
-// costs returns the costs of fields by type and name. All other fields are free, because they only copy data that a listed field
-// has read.
+// costs returns the costs of fields, keyed by type and name. All other fields are free, because they only copy data that a listed
+// field has read.
 func costs() map[string]int {
 	return map[string]int{
 		"Query.runtimeOperationStatus":          costOfRow,
@@ -138,7 +138,7 @@ type meter struct {
 	ceiling     int
 	costs       map[string]int
 	definitions map[string]*ast.FragmentDefinition
-	// fragments caches the sizes of fragments by name. The size is nil while the fragment is being measured.
+	// fragments caches the sizes of fragments, keyed by name. The size is nil while the fragment is being measured.
 	fragments map[string]*size
 	// recursive is the name of a fragment that spreads itself, or empty.
 	recursive *string

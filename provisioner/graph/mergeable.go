@@ -20,7 +20,7 @@ func mergeable() core.Rule {
 	}}
 }
 
-// fragmentsOf returns the fragments of a request by name.
+// fragmentsOf returns the fragments of a request, keyed by name.
 func fragmentsOf(document *ast.QueryDocument) map[string]*ast.FragmentDefinition {
 	fragments := make(map[string]*ast.FragmentDefinition, len(document.Fragments))
 	for _, fragment := range document.Fragments {
@@ -51,8 +51,8 @@ type object struct {
 	visited map[string]bool
 }
 
-// merge compares the fields of all selections, which describe the same object in the response, and then the fields of its nested
-// objects.
+// merge compares the fields of all selections, which describe the same object in the response. It then compares the fields of the
+// objects nested in that object.
 func (m merger) merge(selections []ast.SelectionSet) {
 	merged := &object{groups: map[string][]*group{}, visited: map[string]bool{}}
 

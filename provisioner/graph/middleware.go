@@ -118,16 +118,16 @@ func statusOf(err *gqlerror.Error) int {
 	return failure.MappingOf(problem.Kind).HTTP
 }
 
-// Recorder records rejected mutations and denied kubeconfigs in the audit log.
+// Recorder records rejected mutations and denied requests for kubeconfigs in the audit log.
 type Recorder interface {
 	// Refused records the rejected request. It does not return an error: a failure to record is only logged, and the client gets
 	// the same rejection either way.
 	Refused(ctx context.Context, entry auditlog.Entry)
 }
 
-// audited records each rejected mutation under its name in the API, and each denied kubeconfig. The record contains the tenant's
-// label, if the request names a tenant. Accepted mutations are not recorded here: the transaction that accepts an operation
-// stores its entry.
+// audited records each rejected mutation under its name in the API, and each denied request for a kubeconfig. The record contains
+// the tenant's label, if the request names a tenant. Accepted mutations are not recorded here: the transaction that accepts an
+// operation stores the audit entry of that operation.
 func audited(recorder Recorder) graphql.FieldMiddleware {
 	return func(ctx context.Context, next graphql.Resolver) (any, error) {
 		result, err := next(ctx)

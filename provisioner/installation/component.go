@@ -9,7 +9,7 @@ import (
 
 // Inputs returns everything that determines the objects of a component: its namespace, values and manifests. It contains secret values.
 func (c Component) Inputs(files []ManifestFile) ([]byte, error) {
-	// Inventories in clusters contain digests of this form, so the form must not change.
+	// Inventories in clusters contain digests of this JSON object, so its form must not change.
 	content, err := json.Marshal(struct {
 		Namespace string            `json:"namespace"`
 		Values    map[string]string `json:"values"`
@@ -32,5 +32,5 @@ func (c Component) Secrets() []string {
 	return values
 }
 
-// Mask replaces the component's secret values in a text.
+// Mask replaces the component's secret values in the given text.
 func (c Component) Mask(text string) string { return secret.MaskIn(text, c.Secrets()...) }

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// ManifestFile is a YAML file with any number of objects. Name is its path in the release. A component's digest covers the JSON
-// form, so the JSON field names must not change.
+// ManifestFile is a YAML file with any number of objects. Name is its path in the release. The digest of a component covers the
+// JSON form of its files, so the JSON field names must not change.
 type ManifestFile struct {
 	Name    string `json:"name"`
 	Content []byte `json:"content"`
@@ -164,8 +164,8 @@ var placeholder = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
 // key matches valid names of values; see IsKey.
 var key = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
-// IsKey reports whether the text is a valid name of a value: letters, digits, dots, hyphens and underscores, with a letter or
-// digit at both ends.
+// IsKey reports whether name is a valid name of a value. It may contain letters, digits, dots, hyphens and underscores, and must
+// start and end with a letter or digit.
 func IsKey(name string) bool { return key.MatchString(name) }
 
 // fill replaces the placeholders in all scalars below the node, except in the keys of mappings.
@@ -215,8 +215,8 @@ func fillText(node *yaml.Node, value func(key string) (string, bool)) error {
 	return nil
 }
 
-// tagOf returns the YAML tag of an unquoted text. Unlike YAML, it does not recognize dates, floats or null, so a version such as
-// 1.30 stays a string.
+// tagOf returns the YAML tag of an unquoted scalar with the given text. Unlike YAML, it does not recognize dates, floats or null,
+// so a version such as 1.30 stays a string.
 func tagOf(text string) string {
 	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return "!!int"

@@ -12,9 +12,9 @@ import (
 // Owners maps objects to the components that contain them.
 type Owners map[string]string
 
-// Add adds the objects of a component, and returns the problems of objects that cannot be installed. These are objects that belong to two
-// components, which would overwrite each other, and Jobs that Kubernetes deletes after they finish, which the installer would recreate
-// and rerun repeatedly.
+// Add adds the objects of a component, and returns the problems of objects that cannot be installed. If two components contain
+// the same object, each would overwrite the other's version. If Kubernetes deletes a Job after it finishes, the installer would
+// recreate and rerun the Job repeatedly.
 func (o Owners) Add(component, namespace string, objects []*unstructured.Unstructured) (problems []string) {
 	for _, object := range objects {
 		// The scope of a custom kind is unknown without a cluster. A cluster-wide object in two components with different
@@ -49,9 +49,9 @@ func (c Component) Objects(files []ManifestFile) ([]*unstructured.Unstructured, 
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 
-// CheckExternal rejects a plan whose external components cannot be installed with its other components. The components of a release are
-// checked when the release is read. An external component can be checked only with its values, once its manifests are known. files
-// returns the manifests of a component.
+// CheckExternal rejects a plan whose external components cannot be installed together with its other components. The components
+// of a release are checked when the release is read. An external component can be checked only when its manifests and values are
+// known. files returns the manifests of a component.
 func (p Plan) CheckExternal(files func(Component) ([]ManifestFile, error)) error {
 	owners, external := Owners{}, []Component{}
 	for _, component := range p.Components {

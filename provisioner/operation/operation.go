@@ -68,12 +68,12 @@ func KindsOf(public string) []string {
 // Data is stored with the operation as sealed JSON. New fields must be optional, because operations that an older replica
 // accepted lack them. Existing fields must not be renamed.
 type Data struct {
-	// Runtime is the runtime after the operation. The last step of an upgrade copies its configuration to the row of the
-	// runtime.
+	// Runtime is the runtime after the operation. The last step of an upgrade copies the configuration from this field to the row of
+	// the runtime.
 	Runtime runtimes.Runtime `json:"runtime"`
 	// Asleep reports whether the cluster will be hibernated after the operation. Steps inside the cluster are then skipped.
 	Asleep bool `json:"asleep,omitempty"`
-	// FormerKyma is the Kyma configuration that an upgrade replaces, for a later RollBack. It is also set if the upgrade fails.
+	// FormerKyma is the Kyma configuration that an upgrade replaces, for a later RollBack. It is set even if the upgrade fails.
 	FormerKyma *spec.Kyma `json:"formerKyma,omitempty"`
 	// Registered reports whether the runtime is registered in Director. It is set when a creation is accepted, and by the step that
 	// gets a token for the runtime's agent from Director. In operations of other kinds, it may be false even if the runtime is

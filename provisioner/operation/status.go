@@ -21,8 +21,8 @@ type Status struct {
 }
 
 // StatusOf returns the status of a stored operation. The API has no state for canceled operations, so they are reported as
-// failed, with a problem that says that they were canceled. Deprovisionings cancel earlier operations, and operators cancel
-// operations through the operator API.
+// failed, with a problem that mentions the cancellation. The removal of a runtime cancels its earlier operations, and operators
+// can cancel operations through the operator API.
 func StatusOf(record process.Record) Status {
 	status := Status{
 		ID: record.ID, RuntimeID: record.InstanceID, Kind: PublicKind(record.Kind), State: PublicState(record.State),

@@ -28,7 +28,7 @@ type api struct {
 	runtimes *runtimes.Store
 }
 
-// NewHandler returns the handler of the operator API. It responds with 404 to other paths.
+// NewHandler returns the handler of the operator API. The handler responds with 404 to paths outside of the API.
 func NewHandler(options Options) http.Handler {
 	options.Subjects, options.Accounts = subjects{options.Runtimes}, accounts{options.Runtimes}
 	shared := operatorserver.New(options.Options)

@@ -50,8 +50,8 @@ func stateRules() operatorserver.StateRules {
 	}
 }
 
-// ListRuntimes returns a page of runtimes with their newest operations, newest first. It lists deleted runtimes only if
-// the request selects a runtime by its ID, or the state deleted.
+// ListRuntimes returns a page of runtimes, newest first, each with its newest operation. It lists deleted runtimes only if the
+// query contains instance_id or selects the state deleted.
 func (a *api) ListRuntimes(r *http.Request, query operatorserver.Query) (httpserver.Response, error) {
 	filter := runtimes.Filter{
 		ID:         query.Get("instance_id"),

@@ -69,9 +69,11 @@ type Adopted struct {
 }
 
 // AdoptShoot takes over a Shoot that no runtime owns. It patches the Shoot before it stores the row. The ID of the runtime is
-// derived from the UID of the Shoot, so if storing the row fails, a repeated call stores it. The error is failure.Invalid if a
-// text is too long, failure.NotFound if the Shoot does not exist, failure.Conflict if another runtime owns it, if it is being
-// deleted or has changed since the dry run, and failure.Permanent with the reason if it cannot be adopted.
+// derived from the UID of the Shoot, so if storing the row fails, a repeated call stores it.
+//
+// The error is failure.Invalid if a field of the order is invalid, and failure.NotFound if the Shoot does not exist. It is
+// failure.Conflict if another runtime owns the Shoot, or if the Shoot is being deleted or has changed since the dry run. If the
+// Shoot cannot be adopted for another reason, the error is failure.Permanent and contains the reason.
 func (s *Service) AdoptShoot(ctx context.Context, caller Caller, wanted Adoption) (Adopted, error) {
 	if err := validation.Adoption(wanted, wanted.Name, wanted.Administrators); err != nil {
 		return Adopted{}, err

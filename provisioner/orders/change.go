@@ -15,13 +15,13 @@ import (
 )
 
 // edit gets the data of a new operation with the current runtime, and replaces the runtime in the data with its state after the
-// operation. An edit runs in the transaction while the row is locked, so it must not call other systems. If it returns an error,
-// the operation is rejected.
+// operation. An edit runs in the transaction while the row of the runtime is locked, so it must not call other systems. If it
+// returns an error, the operation is rejected.
 type edit func(ctx context.Context, tx storage.Tx, data *operation.Data) error
 
 // change accepts an operation on an existing runtime. Its error is failure.Conflict if the runtime cannot be changed (see
 // changeable), and failure.NotFound if it does not exist or belongs to another tenant. A request with the same idempotency key as
-// an earlier one returns the operation of that request, even while the operation is in progress.
+// an earlier request returns the operation of the earlier request, even while this operation is in progress.
 func (s *Service) change(ctx context.Context, caller Caller, runtimeID, kind string, edit edit) (operation.Status, error) {
 	return s.transact(ctx, func(tx storage.Tx) (operation.Status, error) {
 		// Lock before reading: otherwise the row could miss the result of an operation that is just ending.

@@ -50,9 +50,10 @@ func (s *Service) identify(ctx context.Context, p *provision) (registration.Regi
 	return registration.Registered{}, err
 }
 
-// lostRuntime returns the ID of the runtime that owns the existing Shoot with the ordered name. The database has lost the runtime, for
-// example in a failover with asynchronous replication or because an older backup was restored. The order takes over the Shoot if both have
-// the same tenant and service instance. Otherwise it fails with failure.Conflict. The error does not reveal the owner of the Shoot.
+// lostRuntime returns the ID of the runtime that owns the existing Shoot with the ordered name. The database has lost the
+// runtime, for example in a failover with asynchronous replication, or because an older backup was restored. If the order has the
+// same tenant and service instance as the Shoot, the order takes over the Shoot. Otherwise the error is failure.Conflict, which
+// does not reveal the owner of the Shoot.
 func (s *Service) lostRuntime(ctx context.Context, p provision, existing *gardencorev1beta1.Shoot) (string, error) {
 	id := existing.Annotations[shoot.AnnotationRuntimeID]
 

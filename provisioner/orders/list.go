@@ -227,8 +227,8 @@ func unfinished(states []process.State) []process.State {
 	return slices.DeleteFunc(states, process.State.Terminal)
 }
 
-// check validates the page and the given texts of the filter, and returns the position after which the page starts. Its error is
-// failure.Invalid.
+// check validates the page and the given strings from the filter, and returns the position after which the page starts. Its error
+// is failure.Invalid.
 func (p Page) check(texts ...string) (storage.Cursor, error) {
 	if p.Size < 1 || p.Size > maxPage {
 		return storage.Cursor{}, failure.New(failure.Invalid, "first: must be between 1 and %d", maxPage).At("first")

@@ -18,9 +18,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
-// Provision accepts the order for a runtime and returns the operation that creates it. If the caller's idempotency key was used
-// before for the same cluster, it returns the operation of that order without validation, because the rules may have become stricter
-// since then.
+// Provision accepts the order for a runtime and returns the operation that creates the runtime. If an earlier order for the same
+// cluster has used the caller's idempotency key, Provision returns the operation of the earlier order. It does not validate the
+// repeated order, because the rules may have become stricter since then.
 //
 // The error is failure.Invalid for an order that breaks a rule, failure.Conflict if another order uses the name of the cluster,
 // and failure.Transient if the database, Gardener, Director or the release registry is unavailable. After a transient error the order may
@@ -163,10 +163,10 @@ func (s *Service) acceptProvisioning(ctx context.Context, tx storage.Tx, p provi
 	return s.accept(ctx, tx, p.runtime.ProvisionedBy, kind, data)
 }
 
-// provisionAgain handles an order whose cluster name is in use. It rejects the order if the existing runtime belongs to another tenant. If
-// the newest operation of the runtime is a failed or canceled creation, it accepts a new operation for the runtime, even for a
-// different order. If the order repeats the runtime's order, even with another key (see sameOrder), it returns the operation that
-// created the runtime. It rejects all other orders.
+// provisionAgain handles an order whose cluster name is in use. It rejects the order if the existing runtime belongs to another
+// tenant. If the newest operation of the runtime is a failed or canceled creation, provisionAgain accepts a new operation for the
+// runtime, even if the order differs from the earlier one. If the order repeats the runtime's order (see sameOrder), even with
+// another key, provisionAgain returns the operation that created the runtime. It rejects all other orders.
 func (s *Service) provisionAgain(ctx context.Context, tx storage.Tx, p provision) (operation.Status, error) {
 	taken := failure.New(failure.Conflict, "a cluster named %q already exists: remove it, or use another name",
 		p.runtime.ShootName).WithReason(failure.ReasonAlreadyExists, failure.ComponentProvisionerStorage)

@@ -86,7 +86,7 @@ type Options struct {
 	OfRuntime func(ctx context.Context, runtimeID string) (name string, err error)
 	// Registrar assigns the IDs of runtimes. If it is nil, Director is disabled, and the service assigns random IDs.
 	Registrar Registrar
-	// Agents reads the status of runtime agents. It is nil if Director is disabled, because agents cannot connect then.
+	// Agents reads the status of runtime agents. It is nil if Director is disabled, because agents cannot connect without Director.
 	Agents Agents
 	// Consoles is nil if Director is disabled. Runtimes then have no console.
 	Consoles Consoles
@@ -118,8 +118,8 @@ func New(options Options) *Service {
 	return &Service{Options: options}
 }
 
-// accept stores, in the transaction, an operation on the runtime in data and the operation's audit entry. The returned status is
-// pending; it is valid only after the commit.
+// accept stores an operation with the given data, together with its audit entry, in the caller's transaction. The operation is
+// for the runtime in the data. The returned status is pending; it is valid only after the commit.
 func (s *Service) accept(ctx context.Context, tx storage.Tx, id, kind string, data operation.Data) (operation.Status, error) {
 	payload, err := json.Marshal(data)
 	if err != nil {

@@ -101,9 +101,9 @@ func (s *Service) OperationErrors(ctx context.Context, operationID string) ([]st
 	return messages, nil
 }
 
-// RuntimeStatus returns the status of a runtime with the selected parts. If a system does not respond, RuntimeStatus returns the error
-// together with the parts that it has read. If the cluster does not exist, it omits the parts that require a cluster. It returns a
-// kubeconfig only after recording it in the audit log.
+// RuntimeStatus returns the status of a runtime with the selected parts. If a system does not respond, RuntimeStatus returns the
+// error together with the parts that it has read. Parts that require a cluster are missing if the cluster does not exist.
+// RuntimeStatus returns a kubeconfig only after recording it in the audit log.
 func (s *Service) RuntimeStatus(ctx context.Context, caller Caller, runtimeID string, want RuntimeFields) (RuntimeStatus, error) {
 	runtime, err := s.owned(ctx, s.Runtimes.Reader(), caller.Tenant, runtimeID)
 	if err != nil {

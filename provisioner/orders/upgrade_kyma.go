@@ -71,8 +71,8 @@ func upgradeOthers(data *operation.Data, upgrade spec.KymaUpgrade) error {
 }
 
 // RollBackUpgrade accepts the reinstallation of the Kyma configuration that the last upgrade replaced, whether or not that
-// upgrade succeeded. It replaces the client data of the runtime, unless clientData is nil. The error is failure.Conflict if the
-// last change of Kyma was not an upgrade, or for the same reasons as in UpgradeRuntime.
+// upgrade succeeded. The rollback also replaces the client data of the runtime, unless clientData is nil. The error is
+// failure.Conflict if the last change of Kyma was not an upgrade, and for the same reasons as in UpgradeRuntime.
 func (s *Service) RollBackUpgrade(ctx context.Context, caller Caller, runtimeID string, clientData *string) (operation.Status, error) {
 	return s.once(ctx, caller, requestFor(runtimeID, operation.KindRollBack), func() (operation.Status, error) {
 		if err := validation.ClientData(clientData); err != nil {

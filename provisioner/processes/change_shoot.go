@@ -14,7 +14,7 @@ import (
 )
 
 // changeShoot returns the step that changes the Shoot to match the operation's order. asleep sets whether the cluster is
-// hibernated; nil leaves this unchanged.
+// hibernated; nil leaves the hibernation unchanged.
 //
 // The step reads the Shoot, then confirms the lease, and writes the Shoot only if it has not changed since it was read. A
 // replica that froze after reading therefore cannot undo a later change.

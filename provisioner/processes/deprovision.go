@@ -31,10 +31,10 @@ func (o Options) deprovisionWithKyma() definition {
 	}, o.removal()...)}
 }
 
-// removal returns the stages that both kinds of deprovisioning share. The deletion is recorded before the last check of the Shoot.
-// From then on, an order can reuse the name. A frozen replica may still create the Shoot later; verifyGone and the background job
-// service.Orphans delete such a Shoot. When an operator retries an operation that failed in the wait, the new operation requests
-// the deletion again.
+// removal returns the stages that both kinds of removal share. The deletion is recorded before the last check of the Shoot. From
+// then on, an order can reuse the name of the Shoot. A frozen replica may still create the Shoot later; verifyGone and the
+// background job service.Orphans delete such a Shoot. When an operator retries an operation that failed while it waited for the
+// deletion, the new operation requests the deletion again.
 func (o Options) removal() []stage {
 	deleting := one("DeprovisionCluster", "Delete_Shoot", o.deleteShoot)
 	wait := one("WaitForClusterDeletion", "Wait_For_Cluster_Deletion", o.waitForDeletion)

@@ -10,8 +10,8 @@ import (
 )
 
 // forgetting returns the stage that removes the runtime from the bundle provisioner, or nil if there is no bundle provisioner.
-// The stage runs for every runtime, because Kyma is not uninstalled from an unreachable cluster, and an uninstallation may be
-// incomplete.
+// The stage runs for every runtime, because Kyma is not uninstalled from an unreachable cluster, and may be uninstalled only in
+// part from other clusters.
 func (o Options) forgetting() []stage {
 	if o.ForgetBundles == nil {
 		return nil

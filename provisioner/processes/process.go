@@ -40,10 +40,10 @@ type Clusters interface {
 	// Connect returns a configuration with cluster-admin rights, valid for a few minutes. The caller must call disconnect. After an
 	// error, disconnect is nil.
 	Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error)
-	// SetAdministrators makes exactly the given users cluster-admins. Users of an earlier call lose the role.
+	// SetAdministrators makes exactly the given users cluster-admins. All other users from earlier calls lose the role.
 	SetAdministrators(ctx context.Context, shootName string, users []string) error
-	// RemoveServices deletes the service instances of the cluster-wide brokers whose address starts with the prefix, each after its bindings.
-	// It returns a description of the remaining instances for users, or "" if all are gone.
+	// RemoveServices deletes the service instances of the cluster-wide brokers whose address starts with the prefix. It deletes the
+	// bindings of each instance first. It returns a description of the remaining instances for users, or "" if all are gone.
 	RemoveServices(ctx context.Context, shootName, prefix string) (left string, err error)
 	// ReleaseBrokers removes the finalizers of the service brokers in the cluster.
 	ReleaseBrokers(ctx context.Context, shootName string) error
@@ -87,7 +87,7 @@ type Options struct {
 	// These stages come from other packages and are empty if Director is disabled. The stages in Named run when a cluster has its
 	// domain, those in Connected after the installation of Kyma, and those in Gone after the deletion of a cluster.
 	Named, Connected, Gone []stage
-	// Reconnect configures the process that connects the runtime agent again.
+	// Reconnect configures the process that reconnects the runtime agent.
 	Reconnect agent.Options
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
-// administrators returns the stage that makes the administrators cluster-admins. A hibernated cluster has no running API server,
-// so the stage is skipped for it; the wake-up process contains the stage too.
+// administrators returns the stage that makes the administrators cluster-admins. The stage is skipped for a hibernated cluster,
+// which has no running API server. The wake-up process contains the stage too.
 func (o Options) administrators() stage {
 	stage := within(o.Timeouts.Bindings, one("CreatingBindingsForOperators", "Set_Administrators", o.setAdministrators))
 	stage.Steps[0].When = process.Condition[operation.Data]{

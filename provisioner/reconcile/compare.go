@@ -26,7 +26,8 @@ import (
 const (
 	// batch is the maximum number of rows in one query. It is far below the parameter limits of both supported databases.
 	batch = 500
-	// clockSkew is the tolerated difference between the clocks of two replicas: the one that ended an operation, and the one that compares.
+	// clockSkew is the tolerated difference between the clock of the replica that ended an operation and the clock of the replica
+	// that compares.
 	clockSkew = 5 * time.Second
 )
 
@@ -219,8 +220,8 @@ func (c *Comparer) withoutRuntime(ctx context.Context, shoot gardener.Owned) ope
 	return difference
 }
 
-// withoutShoot describes a runtime whose Shoot is missing. owner is the ID of another runtime that owns the Shoot with this name, or
-// empty.
+// withoutShoot describes a runtime whose Shoot is missing. owner is the ID of another runtime that owns a Shoot with the same
+// name, or empty.
 func (c *Comparer) withoutShoot(ctx context.Context, runtime runtimes.Runtime, owner string) operatorapi.Difference {
 	difference := operatorapi.Difference{
 		Kind: operatorapi.DifferenceKindRuntimeWithoutShoot, ID: runtime.ID, RuntimeID: runtime.ID, ShootName: runtime.ShootName,

@@ -159,8 +159,8 @@ func (c *Comparer) operate(ctx context.Context, tx storage.Tx, id, kind string, 
 		return fmt.Errorf("encoding a restored operation: %w", err)
 	}
 
-	// Do not use the current time: the broker would consider an operation that has just ended as in flight, and would not restore the
-	// instance.
+	// Do not use the current time: the broker would still treat an operation that has just ended as unfinished, and would not
+	// restore the instance.
 	at := data.Runtime.CreatedAt
 	if latest := c.Clock.Now().Add(-2 * clockSkew); at.After(latest) {
 		at = latest

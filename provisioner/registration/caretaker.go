@@ -26,12 +26,12 @@ const (
 	// than settleTimeout, so the replica that removes the registrations finishes or gives up before a new attempt can register.
 	holdFor       = 2 * time.Minute
 	settleTimeout = time.Minute
-	// failureBatch is the maximum number of failed provisionings that one run reports.
+	// failureBatch is the maximum number of failed provision operations that one run reports.
 	failureBatch = 100
 )
 
-// Caretaker reports failed provisionings to Director and removes registrations that no runtime uses. The database records the
-// pending work, so any replica can continue it after a crash. All fields are required.
+// Caretaker reports failed provision operations to Director and removes registrations that no runtime uses. The database records
+// the pending work, so any replica can continue it after a crash. All fields are required.
 type Caretaker struct {
 	Director Director
 	Rows     *runtimes.Store
@@ -46,8 +46,8 @@ func (c Caretaker) Part() lifecycle.Part {
 	return lifecycle.Periodic{Name: "registration cleanup", Every: careInterval, Work: c.Care, Clock: c.Clock, Log: c.Log}.Part()
 }
 
-// Care reports failed provisionings and removes unused registrations. It does both even if one of them fails, and returns the
-// joined errors.
+// Care reports failed provision operations and removes unused registrations. It does both even if one of them fails, and returns
+// the joined errors.
 func (c Caretaker) Care(ctx context.Context) error {
 	return errors.Join(c.reportFailures(ctx), c.settle(ctx))
 }

@@ -55,8 +55,8 @@ type OAuth struct {
 	CredentialsSecretName        string `env:"OAUTH_CREDENTIALS_SECRET_NAME"   help:"Secret with the credentials for Director, in the cluster of the Provisioner"`
 }
 
-// ProvisioningTimeout limits the waits of provisionings and upgrades. Each limit starts with its wait; APP_OPERATION_TIMEOUT
-// limits the whole operation.
+// ProvisioningTimeout limits the waits in provision and upgrade operations. Each limit starts with its wait;
+// APP_OPERATION_TIMEOUT limits the whole operation.
 type ProvisioningTimeout struct {
 	ClusterDomains         time.Duration `env:"CLUSTER_DOMAINS"         help:"maximum time to wait for Gardener to assign the domain of a cluster"`
 	ClusterCreation        time.Duration `env:"CLUSTER_CREATION"        help:"maximum time to wait for the creation of a cluster"`
@@ -71,13 +71,13 @@ type ProvisioningTimeout struct {
 	AgentConnection        time.Duration `env:"AGENT_CONNECTION"        help:"maximum time to wait for the connection of the runtime agent"`
 }
 
-// DeprovisioningTimeout limits the waits of a deprovisioning.
+// DeprovisioningTimeout limits the waits in deprovision operations.
 type DeprovisioningTimeout struct {
 	ClusterCleanup            time.Duration `env:"CLUSTER_CLEANUP"              help:"maximum time to wait for the deletion of the services of a cluster with Kyma; the remaining services are deleted with the cluster"`
 	WaitingForClusterDeletion time.Duration `env:"WAITING_FOR_CLUSTER_DELETION" help:"maximum time to wait for the deletion of a cluster"`
 }
 
-// HibernationTimeout limits the waits of hibernations and wake-ups.
+// HibernationTimeout limits the waits in hibernations and wake-ups.
 type HibernationTimeout struct {
 	WaitingForClusterHibernation time.Duration `env:"WAITING_FOR_CLUSTER_HIBERNATION" help:"maximum time to wait for the hibernation or the wake-up of a cluster"`
 }
@@ -161,8 +161,8 @@ func (c Config) check() error {
 	return errors.Join(errs...)
 }
 
-// missing returns one error that lists the required settings that are missing or invalid, so that an operator who starts with
-// only the variables of Kyma Provisioner sees all of them at once. It checks the kubeconfig of Gardener only if remote is true.
+// missing returns one error that lists all missing and invalid required settings. An operator who starts with only the variables
+// of Kyma Provisioner thus sees all of them at once. missing checks the kubeconfig of Gardener only if remote is true.
 func (c Config) missing(remote bool) error {
 	_, err := c.Database.Keys()
 	errs := []error{err}

@@ -22,10 +22,10 @@ const (
 	orphanBatch = 500
 )
 
-// Orphans removes Shoots and their objects in Gardener if the runtime is recorded as deleted. Such an orphan appears only if a
-// request to create a Shoot takes effect after its runtime was removed: because a replica froze before it sent the request, or
-// because the API server committed a request after its client had given up. An orphaned cluster costs money until it is
-// removed.
+// Orphans removes the Shoots of runtimes that are recorded as deleted, and the objects that belong to these Shoots. Such an
+// orphan appears only if a request to create a Shoot takes effect after the runtime was removed. The reason is either a replica
+// that froze before it sent the request, or an API server that committed the request after its client had given up. An orphaned
+// cluster costs money until it is removed.
 type Orphans struct {
 	Runtimes *runtimes.Store
 	Shoots   *gardener.Client

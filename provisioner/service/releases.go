@@ -105,8 +105,8 @@ func (k Kyma) openRepository(pins releases.Pins) (kymaReleases, error) {
 	return found, nil
 }
 
-// openSources checks the settings for components with a sourceURL, and removes old files from their cache. It returns nil if no
-// cache is configured, because orders must not contain a sourceURL then. It does not send requests.
+// openSources checks the settings for components with a sourceURL, and removes old files from their cache. If no cache is
+// configured, it returns nil, and orders must not contain a sourceURL. It does not send requests.
 func (k Kyma) openSources() (*releases.Sources, error) {
 	allowed, err := networks.Parse(k.SourcesNetworks)
 	if err != nil {

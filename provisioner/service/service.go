@@ -308,8 +308,8 @@ func (a *assembly) consoles() orders.Consoles {
 }
 
 // graphQL returns the GraphQL API behind authentication. Rejected requests appear in the audit log: the API records rejected
-// mutations, and the recorder records clients without credentials or permissions. The only queries that are audited are those for
-// kubeconfigs, because the others neither change anything nor return credentials.
+// mutations and rejected queries for kubeconfigs, and the recorder records requests without valid credentials or permissions. The
+// API does not record other queries, because they neither change anything nor return credentials.
 func (a *assembly) graphQL(recorder *audit.Recorder) http.Handler {
 	build := shootBuilder(a.config, a.parts.Files, nil)
 	rules := validation.Rules{Project: a.config.Gardener.Project}

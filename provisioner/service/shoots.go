@@ -67,9 +67,9 @@ func (s Shoots) check() error {
 
 // ShootFiles contains the Shoot settings that are read from files. Both fields are empty if no file is configured.
 type ShootFiles struct {
-	// MaintenanceWindows are the windows of production clusters by region.
+	// MaintenanceWindows maps regions to the maintenance windows of their production clusters.
 	MaintenanceWindows map[string]gardencorev1beta1.MaintenanceTimeWindow
-	// AuditLogs are the targets of audit logs by provider and region.
+	// AuditLogs maps providers and regions to the targets of audit logs.
 	AuditLogs shoot.AuditLogs
 }
 

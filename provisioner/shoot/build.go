@@ -194,8 +194,8 @@ type Options struct {
 	AutoUpdateKubernetes   bool
 	AutoUpdateMachineImage bool
 	RequireIMDSv2          bool
-	// MaintenanceWindows are the windows in which Gardener may update production Shoots, by region. For a region without a
-	// window, Gardener chooses one.
+	// MaintenanceWindows maps regions to the windows in which Gardener may update production Shoots. For a region without a window,
+	// Gardener chooses one.
 	MaintenanceWindows map[string]gardencorev1beta1.MaintenanceTimeWindow
 	// Extensions are the types of the extensions for every Shoot. They must be registered in Gardener.
 	Extensions []string

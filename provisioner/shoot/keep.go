@@ -106,8 +106,8 @@ func newer(wanted, present string) string {
 	return wanted
 }
 
-// Older reports whether the first version is lower than the second, by semantic versioning. It returns false if either argument
-// is not a version.
+// Older reports whether version is lower than other according to semantic versioning. It returns false if either argument is not
+// a valid version.
 func Older(version, other string) bool {
 	one, err := semver.NewVersion(version)
 	if err != nil {

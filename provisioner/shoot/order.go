@@ -17,9 +17,9 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
 
-// OrderOf returns the order for a Shoot that another program has created. targetSecret is the name of its CredentialsBinding. The
-// order contains no domain, identity provider or Seed: the Shoot keeps its own. If no order can express a field of the Shoot, the
-// error is failure.Permanent and names the field.
+// OrderOf returns the order for a Shoot that another program has created. targetSecret is the name of the Shoot's
+// CredentialsBinding. The order contains no domain, identity provider or Seed: the Shoot keeps its own. If no order can express a
+// field of the Shoot, the error is failure.Permanent and names the field.
 func OrderOf(present *gardencorev1beta1.Shoot, targetSecret string) (*spec.Cluster, error) {
 	if len(present.Spec.Provider.Workers) == 0 {
 		return nil, failure.New(failure.Permanent, "the Shoot has no worker pools")
@@ -125,7 +125,7 @@ func poolOrder(worker gardencorev1beta1.Worker, provider string) (*spec.WorkerPo
 	return pool, nil
 }
 
-// infrastructure contains the fields of all providers' infrastructure configurations that orders can express.
+// infrastructure contains the fields that orders can express, from the infrastructure configurations of all providers.
 type infrastructure struct {
 	FloatingPoolName string `json:"floatingPoolName"`
 	Networks         struct {
@@ -155,7 +155,7 @@ type gateway struct {
 	IdleConnectionTimeoutMinutes *int `json:"idleConnectionTimeoutMinutes"`
 }
 
-// controlPlane contains the fields of all providers' control plane configurations that orders can express.
+// controlPlane contains the fields that orders can express, from the control plane configurations of all providers.
 type controlPlane struct {
 	Zone                 string `json:"zone"`
 	LoadBalancerProvider string `json:"loadBalancerProvider"`
@@ -299,8 +299,9 @@ func requiresTokens(worker gardencorev1beta1.Worker) bool {
 	return worker.ProviderConfig != nil && json.Unmarshal(worker.ProviderConfig.Raw, &config) == nil && config.InstanceMetadataOptions.HTTPTokens == "required"
 }
 
-// Inexpressible returns those of the given changes, from FirstChange, that must not happen to an adopted Shoot. The first change
-// may only add the owner and the settings that the configuration of the Provisioner requires for all Shoots.
+// Inexpressible returns those of the given changes that must not happen to an adopted Shoot. The argument is the result of
+// FirstChange. The first change may only add the owner and the settings that the configuration of the Provisioner requires for
+// all Shoots.
 func Inexpressible(changes []objectdiff.Change) []objectdiff.Change {
 	announced := []string{
 		"metadata.", "ConfigMap ", "spec.credentialsBindingName", "spec.secretBindingName", "spec.provider.workersSettings.sshAccess",

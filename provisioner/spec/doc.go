@@ -4,7 +4,7 @@
 // provisioner/graph binds the input types of the API to them. An optional field is a pointer or a slice; nil means that the
 // order omits the field. The types do not validate their fields; package validation does.
 //
-// The JSON tags define version 1 of the stored form, in which Encode writes orders to the database. A new optional field needs
-// only a field here and a field in schema.graphql. A renamed or removed field needs a new version, and Decode must still read the
-// old one.
+// The JSON tags define version 1 of the stored form, which Encode returns and Decode reads. A new optional field needs only a
+// field here and a field in schema.graphql. Renaming or removing a field requires a new version, and Decode must still read the
+// old version.
 package spec

@@ -32,7 +32,7 @@ type Entry struct {
 	Secret *bool `json:"secret,omitempty"`
 }
 
-// Profile is a set of defaults in a release that determines how large the Kyma installation is.
+// Profile is the name of a set of defaults in a release. The profile determines the size of the Kyma installation.
 type Profile string
 
 // The profiles of Kyma.

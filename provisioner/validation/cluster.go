@@ -59,7 +59,7 @@ func (p *problems) version(version string) {
 	p.addIf(!IsKubernetesVersion(version), "kubernetesVersion", "must look like 1.33 or 1.33.2, not %q", version)
 }
 
-// IsKubernetesVersion reports whether the text has the form of a Kubernetes version, with or without a patch number.
+// IsKubernetesVersion reports whether the string has the form of a Kubernetes version, with or without a patch number.
 func IsKubernetesVersion(text string) bool {
 	return regexp.MustCompile(`^[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,4})?$`).MatchString(text)
 }

@@ -4,7 +4,7 @@
 // Gardener accepts a valid order, unless it depends on data that only the cloud profile or the project contains: the offered
 // versions, the machine types, or the CredentialsBindings. Such an order fails when the Shoot is created.
 //
-// An error lists up to ten problems with the paths of their fields in the request; clients show the texts to users. A new rule is
-// a method of problems, which the method for the validated object calls. The tests in provisioner/graph break each rule once, and
-// fail for a new rule that no test breaks.
+// An error lists up to ten problems with the paths of their fields in the request; clients show the messages to users. A new rule
+// is a method of problems, which the method for the validated object calls. The tests in provisioner/graph break each rule once,
+// and fail for a new rule that no test breaks.
 package validation

@@ -15,7 +15,7 @@ import (
 // generated request may have hundreds.
 const maxProblems = 10
 
-// maxQuoted limits texts of the request that a message quotes, in characters.
+// maxQuoted is the maximum length, in characters, of a string from the request that a message quotes.
 const maxQuoted = 100
 
 // problems collects the problems of one request. Each rule is a method that takes the field and the value, and calls add if the
@@ -25,7 +25,7 @@ type problems struct {
 	title string
 	// within is the path of the object under validation, with a trailing dot. Paths start with it, and messages omit it.
 	within string
-	// texts are the messages of the first maxProblems problems, and more is the number of the others.
+	// texts are the messages of the first maxProblems problems, and more is the number of further problems.
 	texts []string
 	more  int
 	// paths are the distinct fields of the first maxProblems problems, for the client to highlight.
@@ -46,7 +46,7 @@ func (p *problems) add(field, format string, args ...any) {
 	}
 }
 
-// shortened returns the arguments of a format string, with long texts for %q shortened, because clients choose these texts.
+// shortened returns the arguments of a format string. It shortens long arguments for %q, because they come from clients.
 func shortened(format string, args []any) []any {
 	args = slices.Clone(args)
 

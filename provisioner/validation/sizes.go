@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxValue limits the value of a configuration entry of Kyma, in characters. Client data has at most bounds.ClientData characters, and all
-	// other texts have at most bounds.URL.
+	// maxValue limits the value of a configuration entry of Kyma, in characters. Client data has at most bounds.ClientData
+	// characters, and all other strings have at most bounds.URL characters.
 	maxValue = 64 << 10
 	// maxZones limits lists of zones. Other lists have at most maxEntries entries. Labels, and objects in their values, have at most maxLabels
 	// fields.
@@ -20,7 +20,7 @@ const (
 	maxLabels = 100
 )
 
-// sizes rejects texts, lists and labels that are too long, anywhere in an order or upgrade. It reports whether everything is
+// sizes rejects strings, lists and labels that are too long, anywhere in an order or upgrade. It reports whether everything is
 // within the limits. If not, the other rules must not run, because their cost grows with the sizes, in some cases quadratically.
 func (p *problems) sizes(order any) bool {
 	p.size("", reflect.ValueOf(order))

@@ -139,7 +139,8 @@ func replaceOptional[T any](value **T, by *T) {
 	}
 }
 
-// noDowngrade rejects a version that is lower than the current one, skips a minor version or has another major version, as Gardener does.
+// noDowngrade rejects a version that is lower than the current one, skips a minor version or has another major version. Gardener
+// rejects such versions too.
 func (p *problems) noDowngrade(present, wanted string) {
 	had, err := semver.NewVersion(present)
 	if err != nil {

@@ -30,7 +30,7 @@ func Open(ctx context.Context, db *storage.DB, clock clock.PassiveClock) (*Store
 	return &Store{db: db, clock: clock}, nil
 }
 
-// keyed is the SQL condition that selects rows by the key of a claim. keyArgs returns the arguments.
+// keyed is the SQL condition that selects rows with the key of a claim. keyArgs returns the arguments of the condition.
 const keyed = `tenant = ? AND account_type = ? AND eu_access = ?`
 
 func keyArgs(key accountpool.Key) []any { return []any{key.Tenant, key.Type, key.EUAccess} }

@@ -31,7 +31,7 @@ type Archive struct {
 	Dir string
 	// Service is the name of the service. The names and headers of the files contain it.
 	Service string
-	// Chainer determines which replica archives: the same one that adds the records.
+	// Chainer determines which replica archives: the one that adds records to the chain.
 	Chainer *Chainer
 }
 
@@ -69,8 +69,9 @@ func (s *Store) archived(ctx context.Context) (chain.Head, error) {
 	return chain.Head{Number: last.Number, Hash: last.Hash}, failure.While(err, "reading the last archived record")
 }
 
-// archiveSegment writes the records after the record after, up to the record number to, to a file and verifies them. It then
-// stores the number and hash of the last one as archived. If a crash has left behind a file of the same name, it is replaced.
+// archiveSegment writes a segment of the chain to a file, verifies it, and then stores the number of its last record as archived.
+// after is the record before the segment, and to is the number of the segment's last record. archiveSegment replaces a file of the
+// same name, which a crash may have left behind.
 func (s *Store) archiveSegment(ctx context.Context, after chain.Head, to int64, now time.Time) (err error) {
 	if err := os.MkdirAll(s.archive.Dir, folderMode); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (s *Store) archiveSegment(ctx context.Context, after chain.Head, to int64, 
 	return err
 }
 
-// writeSegment writes the records after the record after, up to the record number to, to the given file, and verifies them.
+// writeSegment writes the records of a segment to the given file, and verifies them. after and to are those of archiveSegment.
 func (s *Store) writeSegment(ctx context.Context, file *os.File, after chain.Head, to int64, now time.Time) error {
 	verifier := chain.NewVerifier(chain.Options{Now: now, After: after})
 

@@ -10,7 +10,7 @@ import (
 // The limits of an entry. Entries are kept for a long time and cannot be removed early, so they must stay small regardless of what
 // clients send. Callers also limit their input, but the store does not rely on that.
 const (
-	// maxText is the maximum length of a text in bytes. IDs and names of valid requests are shorter.
+	// maxText is the maximum length of a string in bytes. IDs and names of valid requests are shorter.
 	maxText = 1024
 	// maxReason is the maximum length of the reason that an operator states, in bytes.
 	maxReason = 2048
@@ -19,14 +19,14 @@ const (
 	// long.
 	maxValue  = 32 << 10
 	maxFields = 48 << 10
-	// ellipsis marks a text that was cut.
+	// ellipsis marks the end of a truncated string.
 	ellipsis = "…"
-	// omitted replaces a value that is too large. encodedOmitted is the same text as JSON.
+	// omitted replaces a value that is too large. encodedOmitted is the same string encoded as JSON.
 	omitted        = "(too large for the audit log)"
 	encodedOmitted = `"` + omitted + `"`
 )
 
-// bounded returns the entry with long texts truncated and large values replaced. Calling bounded on the result returns the same
+// bounded returns the entry with long strings truncated and large values replaced. Calling bounded on the result returns the same
 // entry.
 func (e Entry) bounded() Entry {
 	for _, text := range []*string{
@@ -74,7 +74,7 @@ func boundedFields(fields Fields) Fields {
 	return bounded
 }
 
-// cut truncates a text to at most limit bytes. A truncated text ends with an ellipsis.
+// cut truncates a string to at most limit bytes. A truncated string ends with an ellipsis.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -33,7 +33,7 @@ const (
 	chainPage = 1000
 	// A row is committed later than the time in its time column: nearly every row within usualDelay of this time, and every row
 	// within longestDelay. Therefore, each call of Pass again examines the rows from the time usualDelay before the newest chained
-	// row. At intervals of wideEvery, and after a replica has taken the lease, it starts at the time longestDelay before that row
+	// row. At intervals of wideEvery, and after a replica has taken the lease, Pass starts at the time longestDelay before that row
 	// instead.
 	usualDelay   = 10 * time.Second
 	longestDelay = 3 * time.Minute
@@ -81,7 +81,7 @@ func (h *chainHead) add(row chainRow, now time.Time) chain.Record {
 	record.Row = nil
 	h.Number, h.Hash = record.Number, record.Hash
 
-	// Ignore a time in the future: until then, the scans would skip all rows with earlier times.
+	// Ignore a time in the future. Otherwise the scans would skip all rows with earlier times until this time has passed.
 	newest := h.newest(row.source)
 	if at, err := time.Parse(time.RFC3339Nano, string(row.At)); err == nil && at.After(newest.Time) && !at.After(now) {
 		*newest = storage.At(at)
@@ -101,9 +101,9 @@ type ChainOptions struct {
 	Busy func() bool
 }
 
-// Chainer adds the committed rows of the audit log to its hash chain, see package chain. Only the replica with the lease does
-// this. The lease only prevents duplicate work. Correctness does not depend on it, because each transaction fails if the head has
-// changed.
+// Chainer adds the committed rows of the audit log to its hash chain, see package chain. Only the replica with the lease adds
+// rows. The lease only prevents duplicate work. Correctness does not depend on the lease, because each transaction fails if the
+// head has changed.
 type Chainer struct {
 	ChainOptions
 
@@ -402,7 +402,7 @@ func insertRecords(ctx context.Context, tx storage.Tx, records []chain.Record) e
 	return nil
 }
 
-// timeArgument converts the result of chain.TimeText to an argument for a time column. An empty text becomes NULL.
+// timeArgument converts the result of chain.TimeText to an argument for a time column. An empty string becomes NULL.
 func timeArgument(text string) any {
 	if text == "" {
 		return nil

@@ -181,8 +181,8 @@ func chainCursor(source string, after position) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(source + "\n" + after.at + "\n" + after.id))
 }
 
-// isChainTime reports whether the text is a time in UTC, in the format of the cursors that chainCursor returns. PostgreSQL does
-// not support the year 0 or all of the offsets that Go accepts.
+// isChainTime reports whether the string is a time in UTC, in the format of the cursors that chainCursor returns. PostgreSQL
+// supports neither the year 0 nor all of the offsets that Go accepts.
 func isChainTime(text string) bool {
 	at, err := time.Parse(time.RFC3339Nano, text)
 

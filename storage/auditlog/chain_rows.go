@@ -31,8 +31,8 @@ func (t *timeText) Scan(source any) error {
 	return nil
 }
 
-// coveredColumns returns the SQL expressions for the columns of chainRow, for the given source of the chain. In them, t is the
-// alias of the table.
+// coveredColumns returns the SQL expressions for the columns of chainRow, for the given source of the chain. The expressions use
+// t as the alias of the source's table.
 func coveredColumns(source string) string {
 	if source == chain.SourceOperation {
 		return `t.id AS id, t.created_at AS at, t.kind AS action, t.instance_id AS instance_id, '' AS operation_id,

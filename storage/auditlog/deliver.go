@@ -33,7 +33,7 @@ type Collector interface {
 type DeliveryOptions struct {
 	// Collector is nil if delivery is disabled.
 	Collector Collector
-	// Chainer determines which replica delivers: the same one that adds the records.
+	// Chainer determines which replica delivers: the one that adds records to the chain.
 	Chainer *Chainer
 	Clock   clock.WithTicker
 	Log     logrus.FieldLogger

@@ -123,8 +123,8 @@ type Actor struct {
 // authenticated user.
 func (a Actor) Name() string { return cut(cmp.Or(a.Originator, a.User), maxText) }
 
-// Fields are the properties of an object that the audit log may show, by name. Callers list each property explicitly, so that a
-// new property with a secret does not reach the log by accident.
+// Fields maps the names of those properties of an object that the audit log may show to their values. Callers list each property
+// explicitly, so that a new property with a secret does not reach the log by accident.
 type Fields map[string]any
 
 // Difference returns copies of both arguments without the fields that have the same value in both.

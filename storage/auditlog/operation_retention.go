@@ -22,8 +22,8 @@ const (
 	examineAgain = 7 * 24 * time.Hour
 )
 
-// dueOperations selects the operations that are due for examination, starting with the one that has been due longest. Their timelines
-// have been removed. Its argument is the current time.
+// dueOperations selects the operations that are due for examination, starting with the one that has been due longest. It selects
+// only operations whose timelines have been removed. The argument of the query is the current time.
 const dueOperations = `FROM operations WHERE timeline_removed_at IS NOT NULL AND examine_at IS NOT NULL AND examine_at < ? ORDER BY examine_at `
 
 // OperationRetention returns a storage.Retention that removes operations whose retention period is over, unless the service still
@@ -42,8 +42,8 @@ func (s *Store) OperationRetention(removal operations.Removal, clock clock.WithT
 // replicas skip each other's rows.
 //
 // An operation is removed only if the chain contains its record with the same retention period. After a call of ArchiveTo,
-// RemoveOperations archives the records first, and does nothing on replicas other than the one that adds records to the chain. The
-// same applies to Remove.
+// RemoveOperations works only on the replica that adds records to the chain, and archives the records before it removes
+// operations.
 func (s *Store) RemoveOperations(ctx context.Context, removal operations.Removal, now time.Time, limit int) (examined, removed int, err error) {
 	last := int64(math.MaxInt64)
 

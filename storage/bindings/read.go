@@ -30,8 +30,8 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, instanceID, bindingID st
 	return binding, err
 }
 
-// CreatedAt returns when the newest binding with the binding ID that the platform has chosen was created, or storage.ErrNotFound.
-// It does not decrypt the credentials.
+// CreatedAt returns the creation time of the newest binding with the binding ID that the platform has chosen. If there is none,
+// the error is storage.ErrNotFound. CreatedAt does not decrypt the credentials.
 func (s *Store) CreatedAt(ctx context.Context, tx storage.Tx, instanceID, bindingID string) (time.Time, error) {
 	createdAt, err := storage.Get[storage.Time](ctx, tx, `SELECT created_at FROM bindings
 		WHERE instance_id = ? AND binding_id = ? ORDER BY created_at DESC LIMIT 1`, instanceID, bindingID)

@@ -42,8 +42,8 @@ func Sealed() storage.SealedColumn {
 	}
 }
 
-// boundColumns returns the values of the columns that determine who may read the credentials, and for which runtime they are.
-// These values never change.
+// boundColumns returns the values of the columns that determine who may read the credentials, and which runtime the credentials
+// are for. These values never change.
 func boundColumns(binding environment.Binding) storage.Bound {
 	return storage.Bound{
 		"instance_id": binding.InstanceID, "binding_id": binding.BindingID, "runtime_id": binding.RuntimeID, "role": string(binding.Role),
@@ -79,9 +79,9 @@ func (s *Store) Insert(ctx context.Context, tx storage.Tx, binding environment.B
 	return failure.While(err, "inserting binding %s", binding.ID)
 }
 
-// SaveAccess stores the credentials of a binding that is being created, in the transaction that ends the operation. The binding is
-// then ready. It changes nothing, and returns no error, if the binding is being removed, or if a replica of an earlier version has
-// already stored its credentials. It returns storage.ErrNotFound if the binding is gone.
+// SaveAccess stores the credentials of a binding that is being created, in the transaction that ends the operation. The binding
+// is then ready. If the binding is being removed, or if a replica of an earlier version has already stored the credentials,
+// SaveAccess changes nothing and returns no error. If the binding is gone, the error is storage.ErrNotFound.
 func (s *Store) SaveAccess(ctx context.Context, tx storage.Tx, binding environment.Binding, access environment.Access) error {
 	sealed, err := s.seal(binding, access)
 	if err != nil {

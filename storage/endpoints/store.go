@@ -90,8 +90,8 @@ func (s *Store) Set(ctx context.Context, instance environment.Instance, endpoint
 	return failure.While(err, "storing the endpoint of instance %s", instance.ID)
 }
 
-// AddMissing adds an empty row, due at the given time, for each instance on a page that has a runtime but no row. Replicas of
-// earlier versions create such instances. The page starts after the given instance ID. The result is as described for
+// AddMissing reads a page of instances, starting after the given instance ID. For each instance that has a runtime but no row, it
+// adds an empty row that is due at the given time. Replicas of earlier versions create such instances. The result is that of
 // storage.Missing.AddPage.
 func (s *Store) AddMissing(ctx context.Context, due time.Time, after string) (next string, err error) {
 	return storage.Missing{
@@ -125,8 +125,8 @@ func (s *Store) ListDue(ctx context.Context, now time.Time, limit int) ([]Due, e
 	return due, failure.While(err, "finding endpoints that are due")
 }
 
-// Postpone sets the time at which the endpoint is due for a refresh again. It reports false if another replica has changed the row
-// in the meantime.
+// Postpone sets the time at which the endpoint is due for a refresh again. It changes nothing and reports false if another
+// replica has changed the due time since ListDue returned the endpoint.
 func (s *Store) Postpone(ctx context.Context, due Due, until time.Time) (bool, error) {
 	changed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE endpoints SET due_at = ? WHERE id = ? AND due_at = ?`,
 		storage.At(until), due.InstanceID, due.At)

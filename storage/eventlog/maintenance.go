@@ -10,9 +10,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// StartMaintenance adds the event that an upgrade is about to change its runtime, unless the log already contains this event. No
-// trigger can add it, because no row changes at that time. StartMaintenance returns process.ErrLeaseLost if the upgrade has lost
-// its lease.
+// StartMaintenance adds an event which reports that an upgrade is about to change its runtime, unless the log already contains
+// this event. No trigger can add the event, because no row changes when the maintenance starts. StartMaintenance returns
+// process.ErrLeaseLost if the upgrade has lost its lease.
 func (s *Store) StartMaintenance(ctx context.Context, upgrade process.Record, now time.Time) error {
 	// A single statement checks both tables. With two statements, an event that is published in between, and thus moved from
 	// new_events to events, could be missed.

@@ -18,8 +18,8 @@ const (
 	retentionBatch = 500
 )
 
-// RemoveBefore removes at most limit events, oldest first, that were added before the given time or that exceed the maximum number. It
-// returns how many it removed. It removes nothing while another replica publishes or removes events.
+// RemoveBefore removes events that were added before the given time, and the oldest events above maxEvents. It removes at most
+// limit events, oldest first, and returns their number. It removes nothing while another replica publishes or removes events.
 func (s *Store) RemoveBefore(ctx context.Context, before time.Time, limit int) (int, error) {
 	removed := 0
 
@@ -70,8 +70,8 @@ func (s *Store) CountErasable(ctx context.Context, account string) (int, error) 
 }
 
 // Erase removes the events that name the account, in the caller's transaction, and returns their number. It deletes from
-// new_events first. If another replica is just publishing some of these events, this deletion waits for it, and the deletion from
-// events then includes them.
+// new_events first. If another replica is publishing some of these events, this deletion waits for that replica, and the deletion
+// from events then includes them.
 func (s *Store) Erase(ctx context.Context, tx storage.Tx, account string) (int, error) {
 	total := 0
 

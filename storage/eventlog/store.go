@@ -83,8 +83,8 @@ func (s *Store) Publish(ctx context.Context, now time.Time) (int, error) {
 	}
 }
 
-// publish moves a batch of events. It locks the head first. Its second statement therefore starts after the previous batch was
-// committed, and sees every event that was committed before any event of the previous batch.
+// publish moves a batch of events to the log. It locks the head first, so its second statement, the DELETE, starts after the
+// previous batch was committed. The DELETE thus sees every event that was committed before any event of the previous batch.
 func (s *Store) publish(ctx context.Context, tx storage.Tx, now time.Time) (int, error) {
 	heads, err := storage.Select[int64](ctx, tx, `SELECT position FROM events_head WHERE id = 1`+s.db.SkipLocked())
 	if err != nil || len(heads) == 0 {
@@ -192,8 +192,8 @@ type Filter struct {
 }
 
 // Read returns at most limit events that the filter selects and whose positions are greater than after, in the order of their
-// positions. It examines a limited number of positions and also returns the last one that it examined. The caller passes it as
-// after in the next call. If it equals after, there are no further events.
+// positions. It examines a limited number of positions and also returns the last examined position, which the caller passes as
+// after in the next call. If the returned position equals after, there are no further events.
 func (s *Store) Read(ctx context.Context, filter Filter, after int64, limit int) ([]Event, int64, error) {
 	examined := window
 	if len(filter.Types) == 0 && len(filter.Kinds) == 0 && filter.InstanceID == "" && filter.Account == "" {

@@ -19,8 +19,8 @@ func (s *Store) Begin(ctx context.Context, tx storage.Tx, instanceID, system str
 	return failure.While(err, "storing the intent to change instance %s", instanceID)
 }
 
-// Begun reports whether there is an intent that the caller, or a replica that has since died, has stored with Begin and that End
-// has not removed.
+// Begun reports whether Begin has stored an intent that End has not removed. The intent may come from the caller or from a
+// replica that has since died.
 func (s *Store) Begun(ctx context.Context, tx storage.Tx, instanceID, system string) (bool, error) {
 	found, err := storage.Select[int](ctx, tx, `SELECT 1 FROM instance_event_intents WHERE instance_id = ? AND system = ?`, instanceID, system)
 

@@ -8,8 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// OfAccount returns at most limit instances, without their requests, that the account owns or ordered. The latter may have moved
-// to another account, but their runtimes still use the credentials of the account that ordered them.
+// OfAccount returns at most limit instances that the account owns or has ordered, without their requests. An instance may have
+// moved to another account since it was ordered, but its runtime still uses the credentials of the account that ordered it.
 func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, limit int) ([]environment.Instance, error) {
 	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM instances WHERE id IN (
 		SELECT id FROM instances WHERE global_account_id = ?

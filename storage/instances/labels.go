@@ -10,8 +10,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Labels returns the labels of the given instances by instance ID. Instances without labels are absent from the result. Pass at
-// most the IDs of one page, because databases limit the number of parameters.
+// Labels returns the labels of the given instances, keyed by instance ID. Instances without labels are absent from the result.
+// Pass at most the IDs of one page, because databases limit the number of parameters.
 func (s *Store) Labels(ctx context.Context, tx storage.Tx, ids ...string) (map[string]map[string]string, error) {
 	found := map[string]map[string]string{}
 	if len(ids) == 0 {

@@ -109,9 +109,10 @@ func (s *Store) Usage(ctx context.Context, tx storage.Tx, usage Usage) ([]Used, 
 	return used, failure.While(err, "counting the instances of a quota")
 }
 
-// where returns the WHERE clause and its arguments. If the tenant is restricted, it compares plans and regions as expressions, for
-// which SQLite cannot use an index. SQLite then uses the index on the tenant. Otherwise it could choose a worse one, because it
-// does not know how many instances have a given value.
+// where returns the WHERE clause and its arguments. If the usage is restricted to accounts or subaccounts, the clause compares
+// plans and regions as expressions, for which SQLite cannot use an index. This makes SQLite use an index on accounts or
+// subaccounts. Without the expressions, SQLite could choose a worse index, because it does not know how many instances have a
+// given value.
 func (u Usage) where() (string, []any) {
 	var conditions storage.Conditions
 

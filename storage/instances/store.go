@@ -195,7 +195,7 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (environment.
 // Claimed describes an exclusive claim, which only one instance can have. For example, a plan may allow only one instance per
 // account.
 type Claimed struct {
-	// Exclusive is the text of the claim, as stored in the instance's row.
+	// Exclusive is the claim, as stored in the row of the instance that has it.
 	Exclusive string
 	// GlobalAccountID and PlanID identify the instances that have the claim without storing it, because they were created before the
 	// plan became exclusive.

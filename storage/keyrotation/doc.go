@@ -7,6 +7,6 @@
 //
 // A rotation also seals the bound columns of rows that an older release sealed without them, see storage.Bound.
 //
-// A store with a sealed column returns the column from a function named Sealed. The service passes the columns in
+// Each store with a sealed column has a function named Sealed, which returns the column. The service passes these columns in
 // Options.Columns.
 package keyrotation

@@ -141,8 +141,8 @@ type scanResult struct {
 	reencrypted int
 	// overtaken is the number of rows that another writer changed after the scan had read them.
 	overtaken int
-	// unreadable contains the number of rows that no key can decrypt, by the name of the key in the envelope. firstError is the error
-	// for the first such row. The scan continues after such rows, because their keys may be lost forever.
+	// unreadable contains the number of rows that no key can decrypt, keyed by the name of the key in the envelope. firstError is
+	// the error for the first such row. The scan continues after such rows, because their keys may be lost forever.
 	unreadable map[string]int
 	firstError error
 }

@@ -25,8 +25,8 @@ type Filter struct {
 	Offset, Limit int
 }
 
-// Listed is a leftover with its newest cleanup. If there was no cleanup, it contains the operation that left it behind instead.
-// The payload of the operation is not included.
+// Listed is a leftover with its newest cleanup or, if there was no cleanup, with the operation that left it behind. The payload
+// of the operation is not included.
 type Listed struct {
 	Leftover  environment.Leftover
 	Operation process.Record
@@ -87,7 +87,8 @@ type StepCount struct {
 	Oldest time.Time
 }
 
-// CountSteps counts the leftovers by step, for metrics. A leftover with several steps is counted for each of them.
+// CountSteps counts, for each step, the leftovers for which this step was not completed. It is used for metrics. A leftover with
+// several such steps is counted for each of them.
 func (s *Store) CountSteps(ctx context.Context) ([]StepCount, error) {
 	rows, err := storage.Select[struct {
 		Steps  string       `db:"steps"`

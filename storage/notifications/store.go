@@ -18,7 +18,7 @@ var migrations embed.FS
 // errLeaseLost rolls the transaction back after the replica has lost the lease.
 var errLeaseLost = errors.New("another replica delivers")
 
-// The numbers of an event's messages. They are sent in this order.
+// Numbers of the messages of an event. The messages are sent in the order of their numbers.
 const (
 	numberCreate = 1
 	numberBegin  = 2
@@ -56,8 +56,8 @@ func (s *Store) Position(ctx context.Context) (int64, error) {
 	return position, failure.While(err, "reading the position of the notifications")
 }
 
-// Add adds the messages that report the events, unless they exist, and advances the stored position from the given value to last. It
-// reports false if the owner has lost the lease, or if the stored position is different.
+// Add adds the messages that report the events, unless these messages exist, and changes the stored position from position to
+// last. If the owner has lost the lease, or if the stored position is not position, Add changes nothing and reports false.
 func (s *Store) Add(ctx context.Context, owner string, events []eventlog.Event, position, last int64) (bool, error) {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		moved, err := storage.Exec(ctx, tx, `UPDATE notification_lease SET position = ? WHERE id = 1 AND position = ? AND owner = ?`,

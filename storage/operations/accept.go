@@ -49,7 +49,8 @@ func (s *Store) Accept(ctx context.Context, tx storage.Tx, operation process.New
 }
 
 // InsertSucceeded adds an operation that has succeeded elsewhere, in the caller's transaction, after all operations of its
-// instance. It restores the operation that created a restored object. The operation has no start time, so its duration is unknown.
+// instance. When an object is restored, callers use it to restore the operation that created the object. The operation has no
+// start time, so its duration is unknown.
 func (s *Store) InsertSucceeded(ctx context.Context, tx storage.Tx, operation process.New) error {
 	return s.InsertEnded(ctx, tx, operation, Ending{State: process.Succeeded, At: operation.At})
 }

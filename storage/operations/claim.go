@@ -116,7 +116,7 @@ func (s *Store) Claim(ctx context.Context, claim process.Claim) ([]process.Claim
 }
 
 // claimPending returns the claimPending statement and its arguments, up to and including the limit. It adds the condition for
-// CreatedAfter only if CreatedAfter is set, because SQLite would then not use the index on the turns.
+// CreatedAfter only if CreatedAfter is set, because SQLite does not use the index on the turns for a query with this condition.
 func (s *Store) claimPending(claim process.Claim) (string, []any) {
 	if claim.CreatedAfter.IsZero() {
 		return fmt.Sprintf(claimPending, "", s.db.SkipLocked()), []any{claim.Kind, claim.Limit}

@@ -102,8 +102,8 @@ func (s *Store) Skip(ctx context.Context, tx storage.Tx, id string, skip process
 	})
 }
 
-// Wake makes all operations due now whose process.Record.WaitingFor is one of the given events, and returns their number. If a
-// step of an operation is just running, the operation becomes due again when its run releases the lease.
+// Wake finds the operations whose process.Record.WaitingFor is one of the given events, makes them due now, and returns their
+// number. If a step of such an operation is running, the operation becomes due again when its run releases the lease.
 func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64, error) {
 	if len(events) == 0 {
 		return 0, nil
@@ -119,9 +119,9 @@ func (s *Store) Wake(ctx context.Context, events []string, now time.Time) (int64
 	return woken, nil
 }
 
-// Resume makes all operations due now that are waiting for a retry after a problem with the given component, and returns their
-// number. Services call it when the component responds again, so that these operations do not have to wait for their next
-// scheduled attempt.
+// Resume finds the operations that are waiting for a retry after a problem with the given component, makes them due now, and
+// returns their number. Services call it when the component responds again, so that these operations do not have to wait for
+// their next scheduled attempt.
 func (s *Store) Resume(ctx context.Context, component string, now time.Time) (int64, error) {
 	resumed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE operations SET next_run_at = ?, woken = TRUE WHERE id IN (
 		SELECT id FROM operations WHERE problem_component = ? AND next_run_at > ? AND state IN ('in progress', 'canceling')

@@ -16,7 +16,8 @@ const (
 	// Needed means that all operations of the object must be kept. It is the zero value, and therefore also applies to unknown
 	// objects.
 	Needed Subject = iota
-	// Present means that the object exists. It keeps its newest operation and those that Removal.Lasting and Removal.Latest describe.
+	// Present means that the object exists. Its newest operation and those that Removal.Lasting and Removal.Latest describe are
+	// kept.
 	Present
 	// Gone means that the object no longer exists. No operations are kept after their retention period.
 	Gone
@@ -26,7 +27,7 @@ const (
 type Removal struct {
 	// Subjects returns the states of the objects with the given keys. Objects that are missing from the result are Needed.
 	Subjects func(ctx context.Context, tx storage.Tx, keys []string) (map[string]Subject, error)
-	// Named returns those of the given operation IDs that must stay because a row that is still needed refers to them.
+	// Named returns the IDs of those of the given operations that must stay, because rows that are still needed refer to them.
 	Named func(ctx context.Context, tx storage.Tx, ids []string) ([]string, error)
 	// Removed is called in the transaction that deletes the operations with the given IDs, unless it is nil. emptied lists the keys
 	// that have no operations left.
@@ -54,9 +55,9 @@ type Aged struct {
 // Removable returns the operations of an object that may be removed. history contains all operations of the object, oldest first.
 // While any of them is unfinished, none may be removed.
 //
-// Operations are removed from the oldest to the newest. From the first operation that must stay, all newer ones stay as well,
-// unless it stays only because of Lasting or Latest. Therefore, somebody who reads the history backwards from the newest operation
-// finds gaps only before such operations.
+// Operations are removed from the oldest to the newest, until one of them must stay for a reason other than Lasting or Latest.
+// All newer operations then stay as well. Therefore, operations are missing only at the beginning of the remaining history, and
+// directly after operations that stay because of Lasting or Latest.
 func (r Removal) Removable(subject Subject, history []Aged) []Aged {
 	running := func(operation Aged) bool { return !operation.State.Terminal() }
 	if subject == Needed || slices.ContainsFunc(history, running) {

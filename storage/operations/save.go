@@ -76,7 +76,7 @@ const saveAttempts = 3
 // requests do. Operations are locked last.
 type Effect func(ctx context.Context, tx storage.Tx) error
 
-// errNotSucceeded rolls the transaction with the effect back if the operation was canceled.
+// errNotSucceeded rolls back the transaction with the effect if the operation was canceled.
 var errNotSucceeded = errors.New("the operation was canceled")
 
 // Save implements process.Store. On PostgreSQL it writes the row, the attempts and the timeline in one statement.

@@ -18,12 +18,12 @@ const extendLast = `UPDATE timeline SET
 WHERE EXISTS (SELECT 1 FROM first) AND ` + lastEntry + ` AND attempt = ?`
 
 // unlessExtended prevents the insertion of an entry that extendLast has merged into the last one. Its condition matches the last
-// entry both before and after extendLast: SQLite has already executed extendLast at that time, but PostgreSQL evaluates both
+// entry both before and after extendLast: SQLite executes extendLast before the insertion, but PostgreSQL evaluates both
 // statements on the rows as they were before.
 const unlessExtended = ` AND NOT EXISTS (SELECT 1 FROM timeline WHERE ` + lastEntry + ` AND attempt IN (?, ?))`
 
-// repeatable reports whether the entry may be merged with the entry of the preceding attempt. As a result, a step that polls for a
-// day leaves one entry instead of thousands.
+// repeatable reports whether the entry may be merged with the entry of the preceding attempt. Because of such merges, a step that
+// polls for a day leaves one entry instead of thousands.
 func repeatable(entry process.Entry) bool {
 	return entry.Attempt > 1 && (entry.Outcome == process.Waiting || entry.Outcome == process.Retrying)
 }

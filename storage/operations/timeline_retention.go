@@ -30,8 +30,8 @@ func (s *Store) Retention(keep time.Duration, clock clock.WithTicker, log logrus
 }
 
 // RemoveTimelines removes the timelines and step attempts of at most limit operations that ended before endedBefore, oldest first,
-// and returns the number of these operations. The operations themselves stay; their column
-// timeline_removed_at is set to the given time. Concurrent replicas skip each other's rows.
+// and returns the number of these operations. The operations themselves stay; their column timeline_removed_at is set to now.
+// Concurrent replicas skip each other's rows.
 func (s *Store) RemoveTimelines(ctx context.Context, endedBefore, now time.Time, limit int) (int, error) {
 	var removed []string
 

@@ -30,7 +30,7 @@ func (s *Store) LeaveOut(ctx context.Context, tx storage.Tx, id, why string, ins
 	return nil
 }
 
-// Apply turns a plan that the transaction has locked into a running orchestration. by is the user who requested this.
+// Apply turns a plan that the transaction has locked into a running orchestration. by is the user who applies the plan.
 func (s *Store) Apply(ctx context.Context, tx storage.Tx, id, by, description string, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE orchestrations SET state = 'in progress', description = ?, applied_by = ?, applied_at = ?, updated_at = ?
 		WHERE id = ? AND state = 'planned'`, description, by, storage.At(now), storage.At(now), id)

@@ -30,8 +30,8 @@ func (s *Store) Failed(ctx context.Context, tx storage.Tx, id string, operationI
 	return targets(rows), failure.While(err, "finding the failed targets of orchestration %s", id)
 }
 
-// Newer pairs a failed upgrade with one that followed it: a later operation of the same kind for the same instance that was not
-// canceled.
+// Newer pairs a failed upgrade with one that followed it, that is, with a later operation of the same instance. The later
+// operation has the same kind and was not canceled.
 type Newer struct {
 	// FailedID is the ID of the orchestration's failed upgrade.
 	FailedID string `db:"failed_id"`
@@ -74,8 +74,8 @@ func (s *Store) Repeated(ctx context.Context, tx storage.Tx, id string, operatio
 	return slices.DeleteFunc(slices.Clone(operationIDs), func(operationID string) bool { return !all[operationID] }), nil
 }
 
-// Retry makes failed targets pending again. next maps the IDs of their instances to the IDs of their next upgrades. A target with
-// a window waits for the window's next occurrence, which may be the current one, unless immediate is set.
+// Retry makes failed targets pending again. next maps the IDs of their instances to the IDs of their next upgrades. Unless
+// immediate is set, a target with a maintenance window waits until the window is open, which may already be the case.
 func (s *Store) Retry(ctx context.Context, tx storage.Tx, id string, next map[string]string, immediate bool, now time.Time) error {
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(next)), retryBatch) {
 		args := make([]any, 0, 2*len(batch)+3)

@@ -9,8 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// ShootWindows returns the stored maintenance windows of Shoots by instance. Instances without a known window are missing from
-// the result.
+// ShootWindows returns the stored maintenance windows of Shoots, keyed by instance ID. Instances without a known window are
+// missing from the result.
 func (s *Store) ShootWindows(ctx context.Context, tx storage.Tx, instanceIDs []string) (map[string]fleet.WindowTimes, error) {
 	windows := map[string]fleet.WindowTimes{}
 	if len(instanceIDs) == 0 {
@@ -40,8 +40,8 @@ func (s *Store) SetShootWindow(ctx context.Context, instanceID string, window fl
 	return failure.While(err, "storing the maintenance window of instance %s", instanceID)
 }
 
-// AddShootWindows adds an empty row, due at the given time, for each instance on a page that has a runtime in a Shoot but no row.
-// The page starts after the given instance ID. The result is as described for storage.Missing.AddPage.
+// AddShootWindows examines a page of instances, which starts after the given instance ID. For each of them that has a runtime in
+// a Shoot but no row, it adds an empty row that is due at the given time. The result is as described for storage.Missing.AddPage.
 func (s *Store) AddShootWindows(ctx context.Context, due time.Time, after string) (next string, err error) {
 	return storage.Missing{
 		Table: "shoot_windows", Key: "instance_id", Condition: `runtime_id <> '' AND provider <> ''`,

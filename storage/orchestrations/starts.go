@@ -9,7 +9,7 @@ import (
 )
 
 // Start is a group of unfinished targets that have the same wave, provider, region, state, maintenance window and next occurrence
-// of this window. It contains their number.
+// of this window. Count is the number of targets in the group.
 type Start struct {
 	// Wave is 0 for pending targets whose owners have chosen a time, because these targets do not delay waves.
 	Wave int
@@ -23,7 +23,7 @@ type Start struct {
 	Count               int
 }
 
-// Starts returns when unfinished targets can start, sorted by wave and time.
+// Starts groups the unfinished targets by the time at which they can start. The groups are sorted by wave and time.
 func (s *Store) Starts(ctx context.Context, tx storage.Tx, id string) ([]Start, error) {
 	rows, err := storage.Select[struct {
 		Wave      int          `db:"start_wave"`

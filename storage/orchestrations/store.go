@@ -89,7 +89,7 @@ func (r row) orchestration() (environment.Orchestration, error) {
 	return orchestration, failure.While(err, "reading the parameters of orchestration %s", r.ID)
 }
 
-// Insert adds an orchestration in the transaction that accepts its conductor. It also adds a plan, which has no conductor.
+// Insert adds an orchestration, in the transaction that accepts its conductor. It can also add a plan, which has no conductor.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration) error {
 	parameters, err := json.Marshal(orchestration.Parameters)
 	if err != nil {

@@ -109,8 +109,8 @@ type Count struct {
 	Count int    `db:"count"`
 }
 
-// Counts returns the numbers of unfinished orchestrations by kind and state, without plans. It also returns the numbers of their
-// targets by kind and state, as the conductors last stored them.
+// Counts returns, for each kind and state, the number of unfinished orchestrations, without plans. It also returns, for each kind
+// and state, the number of their targets. The states of the targets are those that the conductors last stored.
 func (s *Store) Counts(ctx context.Context) (orchestrations, targets []Count, err error) {
 	orchestrations, err = storage.Select[Count](ctx, s.db.Reader(), `SELECT kind, state, count(*) AS count FROM orchestrations
 		WHERE state NOT IN ('canceled', 'succeeded', 'failed', 'planned', 'expired') GROUP BY kind, state`)

@@ -11,7 +11,7 @@ import (
 )
 
 // EndedWindows returns the distinct maintenance windows of the pending targets for which the current occurrence of the window has
-// ended. It includes an empty string if such a target has no window and its NotAfter has passed.
+// ended. The result includes an empty string if the NotAfter of a pending target without a window has passed.
 func (s *Store) EndedWindows(ctx context.Context, tx storage.Tx, id string, now time.Time) ([]string, error) {
 	windows, err := storage.Select[string](ctx, tx, `SELECT DISTINCT maintenance_window FROM orchestration_targets
 		WHERE orchestration_id = ? AND state = 'pending' AND not_after <= ? ORDER BY maintenance_window`, id, storage.At(now))
@@ -37,8 +37,8 @@ func (s *Store) CancelLate(ctx context.Context, tx storage.Tx, id, why string, d
 	return failure.While(err, "canceling the late targets of orchestration %s", id)
 }
 
-// SetWindows gives the pending targets for the given instances the same maintenance window, and the same next occurrence of it, as
-// the target like.
+// SetWindows copies the maintenance window of the target like, and the next occurrence of this window, to the pending targets for
+// the given instances.
 func (s *Store) SetWindows(ctx context.Context, tx storage.Tx, like environment.Target, instanceIDs []string) error {
 	for batch := range slices.Chunk(instanceIDs, insertBatch) {
 		if _, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET maintenance_window = ?, not_before = ?, not_after = ?
@@ -51,8 +51,8 @@ func (s *Store) SetWindows(ctx context.Context, tx storage.Tx, like environment.
 	return nil
 }
 
-// Unstarted returns the targets in progress whose upgrades have failed with the given reason. The reason is the one for upgrades
-// that did not start in time.
+// Unstarted returns the targets in progress whose upgrades did not start in time, that is, whose upgrades have failed with the
+// given reason.
 func (s *Store) Unstarted(ctx context.Context, tx storage.Tx, id, reason string) ([]environment.Target, error) {
 	rows, err := storage.Select[targetRow](ctx, tx, `SELECT `+targetColumns+` FROM orchestration_targets
 		WHERE orchestration_id = ? AND state = 'in progress' AND EXISTS (

@@ -58,9 +58,9 @@ func (s *Store) DueCredentials(ctx context.Context, systems []string, now time.T
 	return objects(rows), failure.While(err, "finding credentials to renew")
 }
 
-// BeginRenewal reserves the credential for the caller. It reports false if the record has changed, if another replica is renewing
-// the credential, or if an operation of the instance is unfinished and the renewal must exclude operations. In the last of these
-// cases, the credential is due again at RetryAt.
+// BeginRenewal reserves the credential for the caller. It reports false if the record has changed, or if another replica is
+// renewing the credential. It also reports false if the renewal must exclude operations and an operation of the instance is
+// unfinished. In this case, the credential is due again at RetryAt.
 func (s *Store) BeginRenewal(ctx context.Context, renewal Renewal) (bool, error) {
 	began, object := false, renewal.Object
 

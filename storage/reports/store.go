@@ -42,8 +42,8 @@ func (s *Store) Claim(ctx context.Context, id string, now, next time.Time) (bool
 	return claimed == 1, failure.While(err, "claiming the report %s", id)
 }
 
-// Postpone makes a report due at the time next. The replica that has claimed the report calls it to extend the claim and, when the
-// report is finished, to schedule the next one.
+// Postpone makes a report due at the time next. The replica that has claimed the report calls Postpone to extend the claim and,
+// when the report is finished, to schedule the next one.
 func (s *Store) Postpone(ctx context.Context, id string, next time.Time) error {
 	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE reports SET due_at = ? WHERE id = ?`, storage.At(next), id)
 

@@ -49,7 +49,8 @@ func (s *Store) AcceptRegistration(ctx context.Context, tx storage.Tx, registrat
 	return failure.While(err, "recording the registration of runtime %s", registration.RuntimeID)
 }
 
-// UnreportedFailures returns at most limit registrations whose operations have failed without a report of the failure to Director.
+// UnreportedFailures returns at most limit registrations whose operations have failed, if the failures have not been reported to
+// Director.
 func (s *Store) UnreportedFailures(ctx context.Context, limit int) ([]Registration, error) {
 	unreported, err := storage.Select[Registration](ctx, s.db.Reader(), `SELECT `+registrationColumns+` FROM registrations
 		WHERE NOT failure_told AND EXISTS (SELECT 1 FROM operations WHERE operations.id = operation_id AND state = 'failed')
@@ -68,10 +69,10 @@ func (s *Store) FailureReported(ctx context.Context, registration Registration) 
 	return failure.While(err, "recording that the failure of runtime %s was reported to Director", registration.RuntimeID)
 }
 
-// HoldRegistration reserves a registration for the caller until the given time, and returns it. It chooses the registration that
-// IntendRegistration or AcceptRegistration changed longest ago, among those that have no hold and were last changed earlier than
-// before. The operation of the registration must have ended or not exist, and if it has failed, the failure must have been
-// reported to Director. If no registration qualifies, HoldRegistration returns storage.ErrNotFound.
+// HoldRegistration reserves a registration for the caller until the time until, and returns it. A registration qualifies if it
+// has no hold, if IntendRegistration or AcceptRegistration last changed it earlier than before, and if its operation has ended or
+// does not exist. If the operation has failed, the failure must have been reported to Director. HoldRegistration chooses the
+// registration that was changed longest ago. If no registration qualifies, it returns storage.ErrNotFound.
 func (s *Store) HoldRegistration(ctx context.Context, before, now, until time.Time) (Registration, error) {
 	held, err := storage.Get[Registration](ctx, s.db.Writer(), `UPDATE registrations SET held_until = ?
 		WHERE (tenant, label) IN (

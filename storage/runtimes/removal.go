@@ -14,8 +14,8 @@ func (s *Store) Present(ctx context.Context, tx storage.Tx, ids []string) ([]str
 	return found, failure.While(err, "finding runtimes")
 }
 
-// UnreportedAmong returns those of the given operation IDs that belong to a registration. It excludes failed operations whose
-// failure was already reported to Director.
+// UnreportedAmong returns those of the given operation IDs that belong to a registration, except the IDs of failed operations
+// whose failure was already reported to Director.
 func (s *Store) UnreportedAmong(ctx context.Context, tx storage.Tx, operationIDs []string) ([]string, error) {
 	found, err := storage.Select[string](ctx, tx,
 		`SELECT operation_id FROM registrations WHERE operation_id IN (?) AND NOT failure_told`, operationIDs)

@@ -207,9 +207,10 @@ func (s *Store) Reconfigure(ctx context.Context, tx storage.Tx, runtime Runtime)
 	return failure.While(err, "reconfiguring runtime %s", runtime.ID)
 }
 
-// Configured records the configuration that an operation has applied to its runtime. position is the Position of the operation. If
-// a later operation has already recorded a configuration, Configured changes nothing: the caller then runs late, on a replica that
-// was frozen. Configured does not write the provider and the region, because no step changes them.
+// Configured records the configuration that an operation has applied to its runtime. position is the Position of the operation.
+// If a later operation has already recorded a configuration, Configured changes nothing. This happens if the step of the earlier
+// operation runs late, on a replica that was frozen. Configured does not write the provider and the region, because no step
+// changes them.
 func (s *Store) Configured(ctx context.Context, runtime Runtime, position int64) error {
 	sealed, err := s.seal(runtime)
 	if err != nil {

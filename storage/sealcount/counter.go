@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// WarnAt is the number of sealed values from which the counter warns that the key must be replaced. It is half of the limit for
-	// AES-GCM.
+	// WarnAt is half of the limit for AES-GCM. Once a key has sealed this number of values, the counter warns that the key must be
+	// replaced.
 	WarnAt = 1 << 31
 
 	interval = time.Minute

@@ -24,8 +24,8 @@ func EachDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 	t.Run("postgres", func(t *testing.T) { test(t, Open(t, Postgres(t))) })
 }
 
-// EachEmptyDatabase is like EachDatabase, but the databases have no tables. It is for tests that change finished operations in SQL,
-// which the triggers of the audit log reject.
+// EachEmptyDatabase is like EachDatabase, but the databases have no tables. It is for tests that use SQL to change finished
+// operations, because the triggers of the audit log would reject such changes.
 func EachEmptyDatabase(t *testing.T, test func(t *testing.T, db *storage.DB)) {
 	t.Helper()
 

@@ -82,8 +82,8 @@ func (s *Store) Count(ctx context.Context, id string, dead bool, limit int) (int
 	return count, failure.While(err, "counting the deliveries of webhook %s", id)
 }
 
-// Add adds deliveries of the events, and advances the stored position of the webhook from webhook.Position to last. It reports false
-// if the owner has lost the lease, or if the stored position is different.
+// Add adds deliveries of the events, and changes the stored position of the webhook from webhook.Position to last. If the owner
+// has lost the lease, or if the stored position is not webhook.Position, Add changes nothing and reports false.
 func (s *Store) Add(ctx context.Context, webhook Webhook, owner string, events []eventlog.Event, last int64, now time.Time) (bool, error) {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
 		moved, err := storage.Exec(ctx, tx, `UPDATE webhooks SET position = ? WHERE id = ? AND position = ? AND lease_owner = ?`,

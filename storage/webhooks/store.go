@@ -129,7 +129,7 @@ func (s *Store) sealed(webhook Webhook) (string, error) {
 	return s.keys.Seal(plain, place(webhook.ID)), nil
 }
 
-// Create adds a webhook. The webhook receives the events that are added to the log after this.
+// Create adds a webhook. The webhook receives only events that are added to the log after the webhook was created.
 func (s *Store) Create(ctx context.Context, tx storage.Tx, webhook Webhook) error {
 	content, err := s.sealed(webhook)
 	if err != nil {

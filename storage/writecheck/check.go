@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// interval limits the cost of frequent probes. After a successful write, Run tests only whether the database responds until this
-	// time has passed.
+	// interval limits the cost of frequent probes. For this time after a successful write, Run does not write, and tests only
+	// whether the database responds.
 	interval = 5 * time.Second
 	// contentSize is the size of the written content in bytes, about as much as the rows of a new instance. It takes several database
 	// pages, so that a full database cannot store it in the free space of existing pages.
 	contentSize = 12 << 10
-	// keep is how long, at least, the last row of a stopped replica is kept.
+	// keep is the minimum time for which the last row of a stopped replica is kept.
 	keep = time.Hour
 )
 

@@ -1,5 +1,5 @@
-// Package bundles injects faults into the bundle provisioner. The bundler runs as a process of its own, with the kube-apiservers
-// of a hub and a target cluster, to which it authenticates with ServiceAccount tokens, and with a registry. Proxies count its
+// Package bundles injects faults into the bundle provisioner. The bundler runs as a separate process. It calls a registry and the
+// kube-apiservers of a hub and a target cluster, and authenticates to the latter with ServiceAccount tokens. Proxies count its
 // calls. The tests need the garden build tag.
 //
 // TestKilled kills the bundler with SIGKILL before and after each call, and before each change of its store, and restarts it.

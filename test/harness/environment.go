@@ -31,7 +31,7 @@ const (
 // anyPort lets the operating system choose a free port on the loopback interface.
 const anyPort = "127.0.0.1:0"
 
-// Options of an [Environment]. The zero value is valid.
+// Options configures an [Environment]. The zero value is valid.
 type Options struct {
 	// Database creates the databases of both services. Nil means SQLite.
 	Database Database

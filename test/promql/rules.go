@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 )
 
-// Rules holds recording and alerting rules and evaluates them as Prometheus does: the rules of a group run in order, and an alert
-// fires once its expression has returned the series at every evaluation for the alert's "for" duration.
+// Rules holds recording and alerting rules and evaluates them as Prometheus does. The rules of a group run in order. An alert
+// fires once its expression has returned the same series at every evaluation for the alert's "for" duration.
 type Rules struct {
 	Samples *Samples
 

@@ -1,6 +1,6 @@
-// Package tutorials follows the tutorials in docs/tutorials that add steps: it applies their listings to an overlay of the source
-// tree, runs the tests that the listings contain and the other tests of the changed packages, builds a sandbox with the new steps,
-// and checks that each step appears in the description of its process and in the timeline of an operation.
+// Package tutorials follows the tutorials in docs/tutorials that add steps. It applies their listings to an overlay of the source
+// tree, and runs the tests that the listings contain and the other tests of the changed packages. It then builds a sandbox with
+// the new steps, and checks that each step appears in the description of its process and in the timeline of an operation.
 //
 // A listing is a code block. The last path in backticks before the block names its file. A Go block is a new file; a diff changes an
 // existing one. A diff has no line numbers. Its context and its removed lines must occur exactly once in the file, so use few

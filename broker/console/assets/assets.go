@@ -1,5 +1,5 @@
-// Package assets embeds the style sheet, the scripts and the icon of the console. Nothing is loaded from elsewhere, so the console works
-// without access to other networks.
+// Package assets embeds the style sheet, the scripts and the icon of the console. Pages load nothing from other hosts, so the
+// console works without access to other networks.
 //
 // The vendor folder contains htmx and its extension for server-sent events, as npm publishes them. `make console-assets` updates
 // them to the versions in the Makefile.
@@ -36,7 +36,7 @@ func Path(name string) string {
 	return path
 }
 
-// paths returns the paths of all files by their names. It hashes the files once, because every page refers to several of them.
+// paths returns the paths of all files, keyed by file name. It hashes the files once, because every page refers to several of them.
 var paths = sync.OnceValue(func() map[string]string { //nolint:gochecknoglobals // never changes
 	found := map[string]string{}
 

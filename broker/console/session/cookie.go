@@ -22,8 +22,8 @@ type cookie struct {
 	keys *secret.Keyring
 }
 
-// nameFor returns the name of the cookie. Over TLS it has the __Host- prefix, so browsers accept the cookie only from this host,
-// and neither from a subdomain nor over plain HTTP.
+// nameFor returns the name of the cookie. Over TLS, the name has the __Host- prefix. Browsers then accept the cookie only from this
+// host and only over TLS, and not from a subdomain.
 func (c cookie) nameFor(secure bool) string {
 	if secure {
 		return "__Host-" + c.name

@@ -165,7 +165,7 @@ func (s *Sessions) refuse(w http.ResponseWriter, r *http.Request, problem, page 
 	s.page(w, r, http.StatusUnauthorized, loginPage{Problem: problem, Return: page})
 }
 
-// same compares two texts in constant time. Two empty texts are not equal.
+// same compares two strings in constant time. Two empty strings are not equal.
 func same(one, other string) bool {
 	return one != "" && subtle.ConstantTimeCompare([]byte(one), []byte(other)) == 1
 }
@@ -207,7 +207,7 @@ func (s *Sessions) exchange(ctx context.Context, code string, login pending) (au
 	return identity, nil
 }
 
-// kindOf describes an error of an exchange without quoting the response, which may contain tokens.
+// kindOf describes an error from an exchange without quoting the response, which may contain tokens.
 func kindOf(err error) string {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil {
 		return fmt.Sprintf("status %d", refused.Response.StatusCode)

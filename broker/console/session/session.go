@@ -63,8 +63,8 @@ type stored struct {
 func newID() string { return rand.Text() }
 
 // identity returns the user of the session with the roles that the current configuration grants. It returns false if the password is
-// no longer valid, or if the configuration no longer permits this kind of login. It does not contact the issuer, so users whom
-// the issuer has blocked keep their sessions until they expire.
+// no longer valid, or if the configuration no longer permits this kind of login. It does not contact the issuer, so a user whom
+// the issuer has blocked keeps the session until it expires.
 func (s *Sessions) identity(session stored) (auth.Identity, bool) {
 	switch {
 	case session.Means == auth.ByPassword && s.Access.Passwords != nil:

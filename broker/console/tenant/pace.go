@@ -10,7 +10,8 @@ const (
 	// shortest and longest are the bounds, in seconds, of the interval at which an instance's page refreshes itself while an
 	// operation runs.
 	shortest, longest = 2, 60
-	// refreshBudget is the number of refreshes that a replica serves in a second. With more open pages, each of them refreshes less often.
+	// refreshBudget is the number of page refreshes that a replica serves per second. With more open pages, each page refreshes less
+	// often.
 	refreshBudget = 20
 	// window is the time over which refreshes are counted.
 	window = 10 * time.Second

@@ -24,7 +24,7 @@ import (
 )
 
 // codeOtherTenant is the code in audit entries about requests for an instance of another tenant. The response does not reveal
-// this reason.
+// that the instance exists.
 const codeOtherTenant = "OtherTenant"
 
 // Texts for users.
@@ -85,8 +85,8 @@ func New(options Options) http.Handler {
 	return router
 }
 
-// owned returns the instance that the request path names, if the user may see it. Otherwise it returns storage.ErrNotFound, and
-// marks requests for instances of other tenants for the audit log.
+// owned returns the instance that the request path names, if the user may see it. Otherwise it returns storage.ErrNotFound. If
+// the instance belongs to another tenant, owned marks the request for the audit log.
 func (p *Pages) owned(r *http.Request) (environment.Instance, error) {
 	ctx := r.Context()
 

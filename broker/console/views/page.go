@@ -133,7 +133,7 @@ func command(sentence string) (text, command string) {
 	return text + ":", "ebctl " + command
 }
 
-// or returns the text, or a dash if it is empty.
+// or returns the string, or a dash if the string is empty.
 func or(text string) string {
 	if text == "" {
 		return "–"

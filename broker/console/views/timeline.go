@@ -119,7 +119,8 @@ func Stages(operation operatorapi.Operation, steps map[string][]string) []Stage 
 	return stages
 }
 
-// stage returns a stage with the attempts of its steps, from the timeline of the operation. steps are the names of the enabled steps.
+// stage returns the named stage of an operation. The attempts of its steps come from the operation's timeline. steps are the names
+// of the enabled steps.
 func stage(operation operatorapi.Operation, name string, steps []string) Stage {
 	shown := Stage{Name: name, State: stageState(operation, name)}
 

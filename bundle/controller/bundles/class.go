@@ -22,7 +22,7 @@ type Class struct {
 	Format Format
 }
 
-// byName returns the formats by class name. It fails if a name occurs twice or is not an RFC 1123 DNS label.
+// byName returns the formats, keyed by class name. It returns an error if a name occurs twice or is not an RFC 1123 DNS label.
 func byName(classes []Class) (map[string]Format, error) {
 	formats := map[string]Format{}
 

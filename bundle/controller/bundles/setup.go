@@ -47,7 +47,7 @@ type Options struct {
 	CleanUp func(ctx context.Context, bundle *v1alpha1.Bundle) error
 }
 
-// Add adds the controller to a manager. It runs in the replica that is elected leader.
+// Add adds the controller to a manager. The controller runs in the replica that is elected leader.
 func Add(to manager.Manager, options Options) error {
 	if options.Namespace == "" {
 		return errors.New("the Bundle controller needs the namespace of the provisioner")
@@ -114,8 +114,8 @@ type waiting struct {
 	unpacker *Unpacker
 }
 
-// requests returns a function that makes the next attempts of the Bundles due that use the changed object and are not unpacked.
-// The function always returns nil, because Wake itself causes the reconciliations.
+// requests returns a function that finds the Bundles that use the changed object and are not unpacked, and makes their next
+// attempts due. The function always returns nil, because Wake itself causes the reconciliations.
 func (w waiting) requests(uses func(source v1alpha1.BundleSource, name string) bool) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []reconcile.Request {
 		list := &v1alpha1.BundleList{}
@@ -152,7 +152,8 @@ func usesSecret(source v1alpha1.BundleSource, name string) bool {
 		source.Image.Verification.Secret.Name == name
 }
 
-// enqueue adds Bundles whose attempt has made progress, or whose source has changed, to the queue until the context ends.
+// enqueue runs until the context ends. It adds each Bundle whose attempt has made progress, or whose source has changed, to the
+// queue.
 func (u *Unpacker) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go func() {
 		for {

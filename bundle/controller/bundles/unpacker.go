@@ -273,7 +273,7 @@ func (u *Unpacker) set(change func()) {
 	change()
 }
 
-// report asks the controller to reconcile a Bundle. It never waits for the controller, because that does not run in all replicas.
+// report asks the controller to reconcile a Bundle. It never waits for the controller, which does not run in all replicas.
 func (u *Unpacker) report(name string) {
 	u.set(func() { u.changed[name] = struct{}{} })
 

@@ -18,7 +18,7 @@ func (a attempts) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// lostError hides the message of a lost connection, by which client-go would recognize that it may repeat the call.
+// lostError hides the message of a lost connection. From this message, client-go would conclude that it may repeat the call.
 type lostError struct{ cause error }
 
 func (lostError) Error() string { return "the cluster cannot be reached" }

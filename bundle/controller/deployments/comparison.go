@@ -32,7 +32,7 @@ const (
 )
 
 // comparison converts differences to the form in which the status shows them. The result contains neither values of Secrets nor
-// the masked texts.
+// the strings in masked.
 func comparison(bundle string, differences []applier.Difference, masked []string) *v1alpha1.Comparison {
 	result, size := &v1alpha1.Comparison{Bundle: bundle, Differences: []v1alpha1.ObjectDifference{}}, 0
 
@@ -96,7 +96,7 @@ func unified(difference applier.Difference, masked []string) string {
 }
 
 // lines returns the compared fields of an object as lines of YAML. It masks the values of a Secret, and adds the mark to the
-// values that differ from those of other.
+// values that differ from the values in other.
 func lines(object, other *unstructured.Unstructured, mark string, masked []string) []string {
 	if object == nil {
 		return nil
@@ -134,7 +134,7 @@ func lines(object, other *unstructured.Unstructured, mark string, masked []strin
 	return strings.SplitAfter(string(bytes.TrimSuffix(text, []byte("\n")))+"\n", "\n")
 }
 
-// maskSecret masks the values of a Secret, and adds the mark to those that differ from the values in other.
+// maskSecret masks the values of a Secret, and adds the mark to the values that differ from the values in other.
 func maskSecret(fields map[string]any, other *unstructured.Unstructured, mark string) map[string]any {
 	for _, key := range []string{"data", "stringData"} {
 		values, ok := fields[key].(map[string]any)
@@ -162,8 +162,8 @@ func maskSecret(fields map[string]any, other *unstructured.Unstructured, mark st
 	return fields
 }
 
-// maskedIn returns a copy of a value in which the given texts are masked. Masking must precede the conversion to YAML, which may
-// split a text into several lines.
+// maskedIn returns a copy of a value in which the given strings are masked. Masking must precede the conversion to YAML, which
+// may split a string into several lines.
 func maskedIn(value any, masked []string) any {
 	switch value := value.(type) {
 	case string:

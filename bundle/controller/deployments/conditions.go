@@ -38,8 +38,8 @@ func (p *pass) begin() {
 	}
 }
 
-// end changes each condition to Unknown that still describes an earlier generation, because this reconciliation has not set it and
-// it may not be true for the current generation.
+// end sets each condition to Unknown if it still describes an earlier generation. This reconciliation has not set such a
+// condition, so it may not be true for the current generation.
 func (p *pass) end() {
 	reason := v1alpha1.ReasonInstallPending
 	if !p.deployment.DeletionTimestamp.IsZero() {
@@ -58,8 +58,8 @@ func (p *pass) set(name string, status metav1.ConditionStatus, reason, message s
 	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{
 		Type: name, Status: status, Reason: reason, Message: failure.Shorten(message, maxMessage),
 		ObservedGeneration: p.deployment.Generation,
-		// The API server stores whole seconds. With fractions, the stored status would always differ from this one, and the controller
-		// would write it again and again.
+		// The API server stores whole seconds. With fractions, the stored status would always differ from the new status, and the
+		// controller would write it again and again.
 		LastTransitionTime: metav1.NewTime(p.now().Truncate(time.Second)),
 	})
 }

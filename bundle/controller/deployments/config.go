@@ -17,8 +17,8 @@ func (p *pass) isActive(bundle string) bool {
 	return p.status.ActiveBundle == bundle && installation(bundle, p.activeConfig()) == installation(bundle, p.config())
 }
 
-// installation returns a text that identifies the installation of a Bundle with a config. Equal configs have equal texts, because
-// the API server sorts the keys of objects.
+// installation returns a string that identifies the installation of a Bundle with a config. Equal configs result in equal
+// strings, because the API server sorts the keys of objects.
 func installation(bundle string, config []byte) string {
 	if len(config) == 0 {
 		return bundle
@@ -27,7 +27,7 @@ func installation(bundle string, config []byte) string {
 	return bundle + " " + digits(config)
 }
 
-// place returns a text that identifies the cluster and the namespace in which the BundleDeployment installs objects.
+// place returns a string that identifies the cluster and the namespace in which the BundleDeployment installs objects.
 func (p *pass) place() string {
 	place := p.deployment.Spec.InstallNamespace
 	if target := p.deployment.Spec.Target; target != nil {

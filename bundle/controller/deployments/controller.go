@@ -52,7 +52,7 @@ type Content interface {
 // Loaded is the content of a release.
 type Loaded struct {
 	Objects []*unstructured.Unstructured
-	// Masked lists the texts that conditions and events must not contain.
+	// Masked lists the strings that conditions and events must not contain.
 	Masked []string
 }
 
@@ -99,7 +99,7 @@ type Reconciler struct {
 	written ownwrites.Writes
 
 	mu sync.Mutex
-	// memory contains the progress of each BundleDeployment, by name.
+	// memory contains the progress of each BundleDeployment, keyed by name.
 	memory map[string]*memory
 	// needing maps each object to the names of the BundleDeployments that need it.
 	needing map[need]map[string]bool
@@ -135,8 +135,8 @@ type pass struct {
 	status *v1alpha1.BundleDeploymentStatus
 	memory *memory
 	owner  applier.Owner
-	// release is the name of the BundleDeployment whose objects are installed or compared: spec.dryRunOf in such a dry run, and
-	// otherwise the name of this one.
+	// release is the name of the BundleDeployment whose objects are installed or compared. It is spec.dryRunOf in a dry run that
+	// sets this field, and otherwise the name of this BundleDeployment.
 	release string
 	cluster *applier.Cluster
 	// applied is the result of applier.Apply. It is zero if this reconciliation has not applied any objects.

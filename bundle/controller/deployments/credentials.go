@@ -14,8 +14,8 @@ const rejections = 5
 
 // credentials holds back the calls and watches that use a kubeconfig while the cluster rejects this kubeconfig with status 401.
 // During that time, it permits only one trial call per pause, for all BundleDeployments together. The circuit breaker for the API
-// server cannot do this, because the cluster is working and may accept other kubeconfigs. There is one credentials for each
-// version of the Secret.
+// server cannot do this, because the cluster is working and may accept other kubeconfigs. Each version of the Secret has its own
+// credentials value.
 //
 // An upstream.System cannot be used here. Its calls last until their responses are read, so if the trial call is a watch, all
 // other calls would be held back for minutes. It also counts lost connections and calls that the circuit breaker for the API

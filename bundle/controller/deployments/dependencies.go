@@ -37,9 +37,9 @@ func (p *pass) dependencies(ctx context.Context) string {
 }
 
 // circle returns the names of BundleDeployments that depend on each other in a cycle, or nil. The cycle contains the
-// BundleDeployment where the search started. before contains the names on the path from there to the given BundleDeployment. seen
-// contains the names that were already visited. Each BundleDeployment is visited only once, because the number of paths can grow
-// exponentially.
+// BundleDeployment where the search started. before contains the names on the path from the start to the given BundleDeployment.
+// seen contains the names that were already visited. Each BundleDeployment is visited only once, because the number of paths can
+// grow exponentially.
 func (p *pass) circle(ctx context.Context, deployment *v1alpha1.BundleDeployment, before []string, seen map[string]bool) []string {
 	if len(before) > 0 && deployment.Name == before[0] {
 		return before

@@ -137,9 +137,9 @@ func (p *pass) setHealth(problems []string, watched bool) {
 	}
 }
 
-// describe returns the problem of an object as one line for users. Controllers on the cluster write the status of objects, and may
-// quote Secrets of the Bundle there. If the texts to mask are unknown because the content cannot be read, the line only names the
-// object.
+// describe returns the problem of an object as one line for users. Controllers on the cluster write the status of objects, and
+// may quote Secrets of the Bundle there. If the strings to mask are unknown because the content cannot be read, the line only
+// names the object.
 func (p *pass) describe(problem string) string {
 	if _, known := p.memory.masked[installation(p.status.ActiveBundle, p.activeConfig())]; !known {
 		object, _, _ := strings.Cut(problem, ": ")

@@ -30,20 +30,20 @@ type memory struct {
 	pivot string
 	began time.Time
 	// failed is the installation that failed last, problem is the reason, and retry is the time of the next attempt. failedAt is the
-	// generation at the time of the failure. When the generation changes, the next attempt is due at once. If terminal is true, there
-	// is no attempt before that.
+	// generation at the time of the failure. When the generation changes, the next attempt is due at once. If terminal is true, no
+	// attempt is made before the generation changes.
 	failed, problem string
 	failures        int
 	retry           time.Time
 	terminal        bool
 	failedAt        int64
-	// masked contains, for each installation, the texts that messages must not contain. An installation is missing if its content has
-	// not been read since the controller started.
+	// masked contains, for each installation, the strings that messages must not contain. An installation is missing if its content
+	// has not been read since the controller started.
 	masked map[string][]string
 }
 
-// mask stores the texts that messages about an installation must not contain. It drops the texts of all other installations except
-// the active one.
+// mask stores the strings that messages about an installation must not contain. It drops the strings of all other installations
+// except the active one.
 func (m *memory) mask(installation, active string, texts []string) {
 	masked := map[string][]string{installation: texts}
 	if former, known := m.masked[active]; known && active != installation {
@@ -83,8 +83,8 @@ func (r *Reconciler) forget(name string) {
 	r.clusters.release(name)
 }
 
-// retryOthers makes the next attempts of all failed BundleDeployments due, except the attempt of the BundleDeployment but. It
-// returns their names.
+// retryOthers makes the next attempt due for each failed BundleDeployment, except the one that but names. It returns the names of
+// these BundleDeployments.
 func (r *Reconciler) retryOthers(but string) (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

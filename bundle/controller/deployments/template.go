@@ -45,14 +45,14 @@ func templateHash(template v1alpha1.BundleTemplate) (string, error) {
 	return digits(canonical), nil
 }
 
-// digits returns the SHA-224 digest of a text in base 36.
+// digits returns the SHA-224 digest of text in base 36.
 func digits(text []byte) string {
 	sum := sha256.Sum224(text)
 
 	return new(big.Int).SetBytes(sum[:]).Text(base36)
 }
 
-// withoutEmpty returns the value without those entries of maps that are null, false, or an empty text, map or list.
+// withoutEmpty returns the value without those entries of maps that are null, false, or an empty string, map or list.
 func withoutEmpty(value any) any {
 	fields, ok := value.(map[string]any)
 	if !ok {

@@ -52,7 +52,7 @@ func (p *pass) uninstall(ctx context.Context) (reconcile.Result, error) {
 // maxEvent is the maximum length of an event's note, in bytes. The API server rejects events with longer notes.
 const maxEvent = 1024
 
-// note truncates a text to maxEvent.
+// note truncates text to maxEvent bytes.
 func note(text string) string {
 	for limit := maxEvent; len(text) > maxEvent; limit = limit * 3 / 4 {
 		text = failure.Shorten(text, limit)
@@ -90,7 +90,7 @@ func (p *pass) removeObjects(ctx context.Context) (waiting string, done bool) {
 	return progress.Message, progress.Done
 }
 
-// remaining returns the text that lists, in an event, the objects that are still on the cluster.
+// remaining returns the note of the event that lists the objects that are still on the cluster.
 func (p *pass) remaining(ctx context.Context) string {
 	if p.cluster == nil {
 		return "the objects on the cluster are unknown"

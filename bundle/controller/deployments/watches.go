@@ -100,10 +100,11 @@ func (r *Reconciler) ownerOf(ctx context.Context, bundle client.Object) []reconc
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// dependents returns requests for the BundleDeployments of this class that may be waiting for a change to another
-// BundleDeployment. These are the ones that depend on it. If it is being deleted, these are also the ones that could not be
-// installed, because it may own some of their objects. Their next attempts become due. dependents is called for each change to a
-// BundleDeployment, so it does not list all BundleDeployments.
+// dependents returns requests for the BundleDeployments of this class that may be waiting for a change to the given
+// BundleDeployment, because they depend on it. If the given BundleDeployment is being deleted, failed installations may succeed
+// now, because it may own some of their objects. dependents then makes the next attempts of all failed BundleDeployments due, and
+// returns requests for them, too. dependents is called for each change to a BundleDeployment, so it does not list all
+// BundleDeployments.
 func (r *Reconciler) dependents(_ context.Context, changed client.Object) []reconcile.Request {
 	names := r.neededBy(need{kind: v1alpha1.KindBundleDeployment, name: changed.GetName()})
 	if !changed.GetDeletionTimestamp().IsZero() {
@@ -165,7 +166,7 @@ func (c *changes) take() []string {
 	return names
 }
 
-// enqueue adds the BundleDeployments whose objects have changed to the queue.
+// enqueue adds to the queue the BundleDeployments whose objects have changed.
 func (c *changes) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go func() {
 		for {

@@ -37,7 +37,7 @@ type write struct {
 	at      time.Time
 }
 
-// Record records a write. The argument is the object that the API server returned for the write.
+// Record records a write. written is the object that the API server returned for the write.
 func (w *Writes) Record(written client.Object) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

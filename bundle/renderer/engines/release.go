@@ -111,7 +111,7 @@ func renderOnce(files []file, release renderer.Release) ([]*unstructured.Unstruc
 }
 
 // capabilitiesOf returns the chart's .Capabilities: the Kubernetes version of the target cluster, and the API versions of
-// Kubernetes itself followed by those that the release adds.
+// Kubernetes itself, followed by the API versions that the release adds.
 func capabilitiesOf(release renderer.Release) (*chartutil.Capabilities, error) {
 	version, err := chartutil.ParseKubeVersion(release.KubeVersion)
 	if err != nil {

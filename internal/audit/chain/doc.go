@@ -8,9 +8,9 @@
 // All digests are SHA-256 in lower-case hexadecimal, over the concatenation of fields in the form `LENGTH:BYTES,`, with the
 // length in bytes as a decimal number:
 //
-//   - personal: salt, ordered by, entry
+//   - personal: salt, orderedBy, entry
 //   - content: at, action, instance ID, operation ID, predecessor ID, status, account, personal
-//   - hash: hash of the preceding record, number, source, ID, time of chaining, keep until, content
+//   - hash: hash of the preceding record, number, source, ID, time of chaining, keepUntil, content
 //
 // Package storage/auditlog chains rows. A Verifier checks records one by one, in constant memory. An export is a file of JSON
 // Lines; see Line.

@@ -118,8 +118,8 @@ type Verifier struct {
 	// position after broken, the records were reordered. index is the index of the problem in the report.
 	broken *Head
 	index  int
-	// erasures contains the audit entries of erasures by ID. emptied counts the rows that refer to each erasure, by the ID of the
-	// erasure's entry.
+	// erasures contains the audit entries of erasures, keyed by ID. emptied counts the rows that refer to each erasure, keyed by the
+	// ID of the erasure's entry.
 	erasures map[string]erasureEntry
 	emptied  map[string]*emptied
 	// order contains the keys of emptied, sorted by when the first row for each key was found.

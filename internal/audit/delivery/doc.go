@@ -1,7 +1,8 @@
-// Package delivery sends records of the audit log to a collector: a syslog server (RFC 5424 over TCP or TLS), or an HTTP
-// server that accepts JSON Lines.
+// Package delivery sends records of the audit log to a collector: a syslog server (RFC 5424 over TCP or TLS), or an HTTP server
+// that accepts JSON Lines.
 //
-// A batch is sent as a whole, and counts as delivered only if the collector confirms it: an HTTP server by a status below 300,
-// and a syslog server by closing the connection after the last message, because syslog has no confirmations. The caller repeats
-// unconfirmed batches, so the collector gets each record at least once, in the order of the chain.
+// A batch is sent as a whole, and counts as delivered only if the collector confirms it. An HTTP server confirms a batch with a
+// status below 300. A syslog server confirms a batch by closing the connection after the last message, because syslog has no
+// confirmations of its own. The caller repeats unconfirmed batches, so the collector gets each record at least once, in the order
+// of the chain.
 package delivery

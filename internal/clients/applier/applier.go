@@ -93,8 +93,8 @@ type work struct {
 	seen map[ref]Object
 }
 
-// call loads the inventory and calls do. It stores a changed inventory even if do fails, so that the next call continues from there. An
-// error from do takes precedence over an error from storing the inventory.
+// call loads the inventory and calls do. It stores a changed inventory even if do fails, so that the next call continues from
+// that state. An error from do takes precedence over an error from storing the inventory.
 func (a *Applier) call(ctx context.Context, cluster *Cluster, owner Owner, do func(*work) (Progress, error)) (Progress, error) {
 	work := &work{client: cluster.client, cluster: cluster, owner: owner, began: a.options.Now()}
 	if err := work.load(ctx); err != nil {

@@ -66,8 +66,8 @@ func (w *work) part(ctx context.Context, part Part, content Content) (waiting st
 	return "", nil
 }
 
-// applyPart records and applies the objects of a part. If skip is true and applying the objects would change nothing on the
-// cluster, it does neither.
+// applyPart records the objects of a part in the inventory and applies them. If skip is true and applying the objects would
+// change nothing on the cluster, it does neither.
 func (w *work) applyPart(ctx context.Context, part Part, entry *entry, skip bool) (waiting string, err error) {
 	content, unknown, err := w.prepare(ctx, part)
 	if err != nil || unknown != "" {
@@ -93,7 +93,8 @@ func (w *work) applyPart(ctx context.Context, part Part, entry *entry, skip bool
 }
 
 // intend stores the names of a part's objects before any of them is applied. It writes even if the inventory already contains
-// them, because the write also stops a replica that has lost its lease: it fails if another replica has changed the inventory.
+// them, because the write also stops a replica that has lost its lease: the write fails if another replica has changed the
+// inventory.
 func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
 	entry.intend(refs)
 	return w.store(ctx)
@@ -101,8 +102,8 @@ func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
 
 // apply applies the objects of a part in two waves. The first wave contains the objects that others depend on: namespaces,
 // CustomResourceDefinitions, cluster roles and classes. The second wave starts when all of these are ready. If an object is not
-// ready yet, waiting names it. known is the comparison of all objects, or nil. It is no longer valid for the second wave if the
-// first wave changes something, because a new CustomResourceDefinition can change the result for the objects of its kind.
+// ready yet, waiting names it. known is the comparison of all objects, or nil. If the first wave changes something, known is not
+// valid for the second wave, because a new CustomResourceDefinition can change the result for the objects of its kind.
 func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured, known comparison) (waiting string, err error) {
 	var base, rest []*unstructured.Unstructured
 
@@ -131,9 +132,9 @@ func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured, 
 	return w.applyAll(ctx, rest, known)
 }
 
-// applyAll applies the objects that differ from the cluster, ordered by kind. All objects must pass a dry run first, so that a
-// release with an invalid object changes nothing. The dry run is skipped if known contains its result. An object with
-// AnnotationRecreate and a changed immutable field is deleted; the next call creates it again.
+// applyAll applies the objects that differ from their state on the cluster, in the order of their kinds. All objects must pass a
+// dry run first, so that a release with an invalid object changes nothing. The dry run is skipped if known contains its result.
+// An object with AnnotationRecreate and a changed immutable field is deleted; the next call creates it again.
 func (w *work) applyAll(ctx context.Context, objects []*unstructured.Unstructured, known comparison) (waiting string, err error) {
 	if known == nil {
 		if known, err = w.compare(ctx, objects); err != nil {
@@ -292,9 +293,9 @@ func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstruc
 	return w.objectError(object, err)
 }
 
-// resolve handles the errors of applyAll after which the installation can continue. If a namespace is being deleted, it returns
-// a message about that. If an object can be recreated, it deletes the object, and the next call creates it again. It returns all
-// other errors unchanged.
+// resolve handles those errors of applyAll after which the installation can continue. If a namespace is being deleted, waiting
+// says so. If an object may be recreated, resolve deletes the object, and the next call creates it again. It returns all other
+// errors unchanged.
 func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error) {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return "waiting until the namespace of an object is deleted", nil

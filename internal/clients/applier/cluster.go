@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Cluster is a connection to a cluster. It caches the kinds that the cluster serves. If a kind is not in the cache, it queries
-// the cluster again.
+// Cluster is a connection to a cluster. It caches the kinds that the cluster serves. For a kind that is not in the cache, it asks
+// the API server again.
 type Cluster struct {
 	client client.Client
 	config *rest.Config

@@ -53,7 +53,7 @@ type Source interface {
 	Objects(ctx context.Context) ([]*unstructured.Unstructured, error)
 }
 
-// mask removes the secrets of the part from a text.
+// mask removes the secrets of the part from a message.
 func (p Part) mask(text string) string {
 	if p.Mask == nil {
 		return text

@@ -2,9 +2,10 @@
 // Secrets of the cluster, which lists the installed objects and records the progress, so any replica can continue the work of
 // another replica.
 //
-// The inventory is in the same cluster as the objects, even if the owner is described in another cluster, the hub. A backup of the
-// cluster therefore contains both, and they match after a restore. If the hub is restored or replaced, no objects are forgotten. The
-// storage of the hub does not grow with the number of objects, and a deleted cluster leaves nothing behind there.
+// The inventory is in the same cluster as the objects, even if the owner itself is a resource in another cluster, the hub. A
+// backup of the cluster therefore contains both, and they match after a restore. If the hub is restored or replaced, no objects
+// are forgotten. The storage of the hub does not grow with the number of objects, and a deleted cluster leaves nothing behind in
+// the hub.
 //
 // Invariants:
 //
@@ -14,6 +15,6 @@
 //     them.
 //   - Writing the inventory fails if another replica has changed the inventory since it was read.
 //
-// kstatus determines whether an object is ready; exceptions are in health.go. The order of kinds is in apply.go. A new rule
-// about deletions belongs in prune.go (upgrades), remove.go (uninstallations) or namespaces.go.
+// kstatus determines whether an object is ready; exceptions are in health.go. The order of kinds is in apply.go. A new rule about
+// deletions belongs in prune.go (upgrades), remove.go (uninstallations) or namespaces.go.
 package applier

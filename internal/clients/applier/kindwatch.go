@@ -27,8 +27,9 @@ const (
 	// listTimeout limits the duration of a list, including all its pages. watchPage is the maximum number of objects in a page.
 	listTimeout = time.Minute
 	watchPage   = 500
-	// A failed list is repeated after firstPause, which doubles up to lastPause, or up to refusedPause if the API server rejects the
-	// call. A watch that lasts longer than settled does not count as a failure.
+	// After a failed list or watch, the next list starts after a pause. The pause starts with firstPause and doubles with each
+	// failure, up to refusedPause for errors that refused matches, and up to lastPause for others. A watch that lasts longer than
+	// settled does not count as a failure.
 	firstPause   = time.Second
 	lastPause    = 30 * time.Second
 	refusedPause = 5 * time.Minute
@@ -42,8 +43,8 @@ var (
 	errExpired = errors.New("the resource version is too old")
 )
 
-// kindWatch watches the objects of one kind that BundleDeployments have installed on a cluster. It does not keep the objects, only a
-// record of each.
+// kindWatch watches those objects of one kind that BundleDeployments have installed on a cluster. It does not keep the objects,
+// only a record of each.
 type kindWatch struct {
 	cluster *Cluster
 	kind    ref // without namespace and name

@@ -67,8 +67,9 @@ func (w *work) foreignObject(ctx context.Context, kind schema.GroupVersionKind, 
 	return fmt.Sprintf("it contains more than %d objects of kind %s", maxPages*pageSize, kind.Kind), nil
 }
 
-// isForeign reports whether the object does not belong to w.owner. Objects that are being deleted, objects that Kubernetes creates in
-// every namespace, and objects with owner references, which controllers create for other objects, are never foreign.
+// isForeign reports whether the object does not belong to w.owner. The following objects are never foreign: objects that are
+// being deleted, objects that Kubernetes creates in every namespace, and objects with owner references, because controllers
+// create those for other objects.
 func (w *work) isForeign(kind string, object metav1.PartialObjectMetadata) bool {
 	switch {
 	case w.owner.owns(object.Labels), object.DeletionTimestamp != nil, len(object.OwnerReferences) > 0:

@@ -109,9 +109,10 @@ func (o Owner) hasApplied(managed []metav1.ManagedFieldsEntry) bool {
 	})
 }
 
-// adopts reports whether the owner takes over the object although the object does not have its labels. A BundleDeployment takes over
-// nothing. The Provisioner takes over namespaces without an owner, because a release may contain one that Gardener or a user has created,
-// and objects of other runtimes: a cluster has one runtime, and a restored or reused cluster may contain objects of an earlier one.
+// adopts reports whether the owner takes over the object although the object does not have its labels. A BundleDeployment takes
+// over nothing. The Provisioner takes over namespaces without an owner, because a release may contain a namespace that Gardener
+// or a user has already created. It also takes over objects of other runtimes: a cluster belongs to one runtime, and a restored
+// or reused cluster may contain objects of an earlier runtime.
 func (o Owner) adopts(present *unstructured.Unstructured) bool {
 	labels := present.GetLabels()
 

@@ -21,8 +21,8 @@ type prepared struct {
 }
 
 // prepare reads the objects of a part and sets their namespaces and the owner's labels. If the cluster does not serve the kind of
-// an object yet, unknown is a message about the kind. This happens when another part defines the kind, because the API server
-// needs a moment to serve it.
+// an object, unknown is a message about the kind. If another part defines the kind, this is temporary, because the API server
+// needs a moment to serve a new kind.
 func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown string, err error) {
 	objects, err := part.Source.Objects(ctx)
 	if err != nil {
@@ -102,9 +102,9 @@ func (w *work) namespaced(object *unstructured.Unstructured, defined map[schema.
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// ownNamespace returns the namespace for a part whose objects do not contain it. there reports whether this owner has already
-// created the namespace. Such a namespace must not be applied again, because another part may have set its fields. If the
-// namespace exists without the owner's labels, own is nil.
+// ownNamespace returns the part's namespace, own, if the objects of the part do not contain it. there reports whether this owner
+// has already created the namespace. In that case, the namespace must not be applied again, because another part may have set its
+// fields. If the namespace exists without the owner's labels, own is nil.
 func (w *work) ownNamespace(ctx context.Context, name string) (own *unstructured.Unstructured, there bool, err error) {
 	own = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},

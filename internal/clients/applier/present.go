@@ -26,9 +26,9 @@ type place struct {
 	namespace string
 }
 
-// present returns the current state of the objects that could be listed. Objects that are not in the result may also exist: only
-// objects with the owner's labels are listed, and only if the inventory contains several of their kind. If a list fails, its
-// objects are not in the result.
+// present returns the current state of the objects that could be listed. Objects that are not in the result may exist
+// nevertheless: only objects with the owner's labels are listed, and only if the inventory contains several of their kind. If a
+// list fails, its objects are not in the result.
 func (w *work) present(ctx context.Context, objects []*unstructured.Unstructured) map[ref]*unstructured.Unstructured {
 	refs := make([]ref, 0, len(objects))
 	for _, object := range objects {
@@ -72,7 +72,8 @@ func (w *work) problems(ctx context.Context, refs []ref) map[ref]string {
 	return found
 }
 
-// places groups the objects that can be listed by kind and namespace.
+// places groups the installed objects by kind and namespace. It omits groups with fewer than listFrom objects, and all
+// definitions.
 func (w *work) places(refs []ref) map[place]map[ref]bool {
 	installed := map[ref]bool{}
 
@@ -103,8 +104,8 @@ func (w *work) places(refs []ref) map[place]map[ref]bool {
 	return places
 }
 
-// list reads the owner's objects of a kind and calls add with each. It reads only as many pages as the count wanted objects need,
-// because somebody else may have created many objects with the owner's labels.
+// list reads the owner's objects of a kind and calls add with each. count is the number of wanted objects. It limits the number
+// of pages that list reads, because somebody else may have created many objects with the owner's labels.
 func (w *work) list(ctx context.Context, from place, count int, newPage func() client.ObjectList, add func(runtime.Object)) {
 	next := ""
 

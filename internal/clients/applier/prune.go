@@ -17,9 +17,9 @@ import (
 // name.
 const leftovers = ""
 
-// prune completes an installation: it removes the objects of earlier content that are not in this content, dependents first. It keeps
-// CustomResourceDefinitions that still have objects, and namespaces with objects of other owners. The message of the result names
-// the kept objects. The next installation tries to remove them again.
+// prune completes an installation: it removes the objects of earlier content that the new content omits, dependents first. It
+// keeps CustomResourceDefinitions that still have objects, and namespaces with objects of other owners. The message of the result
+// names the kept objects. The next installation tries to remove them again.
 func (w *work) prune(ctx context.Context, content Content) (Progress, error) {
 	if err := w.removeStrays(ctx); err != nil {
 		return Progress{}, err

@@ -12,7 +12,7 @@ import (
 // Object is the state of an installed object at the time when it was last compared or applied.
 type Object struct {
 	ref ref
-	// version is the resource version as a number, which grows with each write, or 0 if it is unknown.
+	// version is the resource version as a number. It grows with each write, and is 0 if it is unknown.
 	version uint64
 	// digest is a digest of the compared fields. It is empty for kinds of which only the metadata is watched. For these kinds,
 	// each write counts as a change.

@@ -31,8 +31,8 @@ const (
 
 	// largestPart limits the data in one Secret, in bytes. etcd accepts 1.5 MiB for the encoded object, and base64 adds a third.
 	largestPart = 900 << 10
-	// largestInventory, in bytes, and maxValues limit the memory for reading an inventory, because the owner of a cluster can
-	// write any data into the Secrets, and decompression can enlarge data a hundredfold. The limits allow inventories of a
+	// largestInventory, in bytes, and maxValues limit the memory that reading an inventory needs: the owner of a cluster can
+	// write any data into the Secrets, and decompression can enlarge the data a hundredfold. The limits allow inventories of a
 	// hundred thousand objects.
 	largestInventory = 16 << 20
 	maxValues        = 1 << 20
@@ -147,8 +147,8 @@ func (i *inventory) differs() bool {
 	return err != nil || i.stored.secret == nil || !bytes.Equal(content, i.stored.content)
 }
 
-// drop deletes all Secrets of the inventory. It starts with the Secret that lists the others, and fails with a conflict if this
-// Secret has changed since it was read, because a new owner with the same name may have installed objects in the meantime.
+// drop deletes all Secrets of the inventory. It starts with the Secret that lists the others. If this Secret has changed since it
+// was read, drop fails with a conflict, because a new owner with the same name may have installed objects in the meantime.
 func (i *inventory) drop(ctx context.Context, from client.Client) error {
 	if i.stored.secret == nil {
 		return nil

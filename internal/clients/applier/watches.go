@@ -172,7 +172,7 @@ func (c *watchedCluster) stopUnused() {
 }
 
 // Look returns the known state of the objects of a BundleDeployment on a cluster. The View is incomplete unless Follow has been
-// called for both.
+// called for this BundleDeployment on this cluster.
 func (w *Watches) Look(cluster *Cluster, owner string) View {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -195,8 +195,8 @@ func (w *Watches) Look(cluster *Cluster, owner string) View {
 	return view
 }
 
-// look adds the known state of an object to a view. It returns false if the state may not include this replica's last write. If
-// the version of the object is unknown, any state is accepted.
+// look adds the known state of an object to a view. It returns false if the records are not valid, or if they may not include the
+// last write of this replica. If the version of the object is unknown, any state is accepted.
 func (k *kindWatch) look(object *Object, owner string, view *View) bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // Config configures the connection to AvS and the evaluations that the broker creates there. An empty API switches AvS off. The
-// variables have the same names as in the Kyma Environment Broker.
+// environment variables have the same names as in the Kyma Environment Broker.
 type Config struct {
 	API      string        `env:"API_ENDPOINT"           help:"URL of the evaluations in the availability service (AvS), such as https://avs.example.com/api/v2/evaluationmetadata; empty turns the integration off"`
 	TokenURL string        `env:"OAUTH_TOKEN_ENDPOINT"   help:"URL of the token endpoint of AvS"`

@@ -25,8 +25,9 @@ const (
 )
 
 // RemoveServiceInstances deletes the service bindings of the SAP BTP service operator in the instance's runtime and, once they
-// are gone, the service instances. The operator then deletes them in Service Manager. left is the number of remaining objects;
-// the caller repeats the call until it is 0. A runtime without these custom resources has no such objects.
+// are gone, the service instances. The operator then deletes both in Service Manager. left is the number of remaining bindings
+// or, if there are none, of remaining instances, and at most maxServiceObjects. The caller repeats the call until left is 0. It
+// is also 0 if the runtime does not have these custom resources.
 //
 // If abandon is set, the call also removes the finalizers, so that the objects disappear even if the operator does not respond.
 // In that case, the service instances may remain in Service Manager.

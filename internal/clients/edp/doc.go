@@ -1,6 +1,6 @@
 // Package edp registers subaccounts in the Event Data Platform (EDP), which meters their consumption.
 //
-// A registration is a data tenant, named by the subaccount and an environment, with four metadata entries. All instances of a
-// subaccount share it. Register and Deregister are idempotent: Register creates only missing objects, and Deregister ignores
-// missing objects.
+// A registration consists of a data tenant and its four metadata entries. The ID of the subaccount and the configured environment
+// of EDP identify the data tenant. All instances of a subaccount share its registration. Register and Deregister are idempotent:
+// Register creates only missing objects, and Deregister ignores missing objects.
 package edp

@@ -66,8 +66,7 @@ func classify(err error) (failure.Kind, string) {
 }
 
 // forbidden returns the kind of an HTTP 403 error, and a clause that describes the error. If the cause is not recognized, the
-// error is transient, because only rules of the landscape can forbid a label, and the operators of the landscape can change
-// these rules.
+// error is transient: a rule of the landscape probably forbids a label, and the operators of the landscape can change the rule.
 func forbidden(err error) (failure.Kind, string) {
 	if kind, said, known := failure.Forbidden(err.Error()); known {
 		return kind, said

@@ -18,7 +18,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 )
 
-// Labels of the Secret and the Kyma resource of a runtime. Lifecycle Manager and operators' tools select the objects by them.
+// Labels of the Secret and the Kyma resource of a runtime. Lifecycle Manager and operators' tools select the objects by these
+// labels.
 const (
 	labelInstance      = "kyma-project.io/instance-id"
 	labelRuntime       = "kyma-project.io/runtime-id"
@@ -171,7 +172,8 @@ func ObjectsOf(instance environment.Instance, settings Settings, namespace, shoo
 	}, nil
 }
 
-// apply sets the channel and the modules of the Kyma resource, if these settings specify them.
+// apply sets the channel and the modules of the Kyma resource to the values that s specifies. It keeps those that s does not
+// specify.
 func (s Settings) apply(kyma unstructured.Unstructured) error {
 	spec, _ := kyma.Object["spec"].(map[string]any)
 	if spec == nil {

@@ -41,7 +41,7 @@ func (c *Client) UpgradeKyma(ctx context.Context, caller Caller, changed environ
 	})
 }
 
-// kymaInput converts Kyma to the Provisioner's input. It returns nil if there is no installation.
+// kymaInput converts a Kyma installation to the Provisioner's input. It returns nil if there is no installation.
 func kymaInput(kyma *environment.Kyma) *wire.KymaConfigInput {
 	if kyma == nil || kyma.Installation == nil {
 		return nil

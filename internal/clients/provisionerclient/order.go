@@ -186,8 +186,8 @@ func runtimeName(instance environment.Instance) string {
 	return strings.TrimRight(name[:min(len(name), longest)], "-") + suffix
 }
 
-// oidcInput converts the OpenID Connect settings. Nil omits them from the request: the Provisioner then uses its defaults for a
-// new cluster, and an upgrade does not change the settings.
+// oidcInput converts the OpenID Connect settings. If oidc is nil, the request omits the settings: the Provisioner then uses its
+// defaults for a new cluster, and an upgrade does not change the settings.
 func oidcInput(oidc *environment.OIDC) *wire.OIDCConfigInput {
 	if oidc == nil {
 		return nil

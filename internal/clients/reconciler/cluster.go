@@ -123,7 +123,7 @@ func Decode(encoded, kubeconfig secret.String, description string) (Cluster, err
 	return cluster, nil
 }
 
-// entries returns the values of one component, including the shared values for all components. The component's own values take
+// entries returns the values of one component, including the values that all components share. The component's own values take
 // precedence.
 func entries(shared, own []environment.KymaEntry) []Entry {
 	merged := environment.KymaInstallation{Configuration: shared}

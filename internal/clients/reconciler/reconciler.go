@@ -91,7 +91,7 @@ func (c *Client) Find(ctx context.Context, runtimeID string, version int64) (Sta
 	return found, err
 }
 
-// Remove starts the removal of Kyma and the registration. The returned state contains the version of the configuration whose
+// Remove starts the removal of Kyma and of the registration. The returned state contains the version of the configuration whose
 // state the caller must await. If the Reconciler does not know the cluster, the state is Deleted.
 func (c *Client) Remove(ctx context.Context, runtimeID string) (State, error) {
 	const action = "remove the runtime"

@@ -42,7 +42,7 @@ type Failure struct {
 	Reason    string `json:"reason"`
 }
 
-// maxFailures is the maximum number of failed components in a text.
+// maxFailures is the maximum number of failed components in the results of Failed and Report.
 const maxFailures = 20
 
 // componentName matches valid component names. Only valid names are shown to users, because the text comes from the Reconciler.

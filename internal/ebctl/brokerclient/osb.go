@@ -24,8 +24,8 @@ type Accepted struct {
 	DashboardURL string
 }
 
-// Catalog returns the catalog for platforms in platformRegion, such as cf-eu10. If platformRegion is empty, the client's own
-// region applies, which In sets; without either, the request path contains no region.
+// Catalog returns the catalog for platforms in platformRegion, such as cf-eu10. If platformRegion is empty, the region that In
+// has set applies. Without any region, the request path contains none.
 func (c *Client) Catalog(ctx context.Context, platformRegion string) (apiresponses.CatalogResponse, error) {
 	return callFor[apiresponses.CatalogResponse](ctx, c, c.osb(http.MethodGet, platformRegion, "catalog"))
 }

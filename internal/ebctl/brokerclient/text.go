@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// maxTextBytes is the maximum size of a text. The metrics of a service are much smaller.
+// maxTextBytes is the maximum size of a response body that Text reads. The metrics of a service are much smaller.
 const maxTextBytes = 16 << 20
 
 // Text returns the response body of a status address, such as http://127.0.0.1:8071/readyz, which needs no credentials. For an

@@ -51,8 +51,8 @@ func (l *Lines) Show(moment Moment) {
 	fmt.Fprintf(l.out, "%6s  %s\n", output.Duration(explained.Elapsed()), line)
 }
 
-// status returns UserText while the operation is in progress. Without a UserText, and after the end, it returns the state, the
-// current stage and step, and the cause of a wait or a failure.
+// status returns UserText while the operation is in progress. If there is no UserText, or if the operation has ended, status
+// returns the state, the current stage and step, and the cause of a wait or a failure.
 func status(e explain.Explanation) string {
 	if e.UserText != "" && !e.Ended() {
 		return e.UserText

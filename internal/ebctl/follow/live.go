@@ -39,7 +39,7 @@ const (
 func (l *Live) Show(moment Moment) { l.Draw(frame(moment)) }
 
 // Draw replaces the last drawing with the lines. It cuts each line to the width of the terminal and drops the first lines of a
-// drawing that is higher than the terminal, because the cursor cannot move back to lines that have wrapped or scrolled off the
+// drawing that is taller than the terminal, because the cursor cannot move back to lines that have wrapped or scrolled off the
 // screen.
 func (l *Live) Draw(lines []string) {
 	size := l.size()

@@ -61,8 +61,8 @@ func flush(writer *csv.Writer) error {
 	return nil
 }
 
-// safeCell prevents spreadsheets from executing a text as a formula, because users choose the names of instances. It puts an
-// apostrophe before a text that starts like a formula.
+// safeCell prevents spreadsheets from executing the text of a cell as a formula. It puts an apostrophe before text that starts like
+// a formula. Cells can contain such text, because users choose the names of instances.
 func safeCell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
 		return "'" + text

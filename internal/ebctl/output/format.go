@@ -20,7 +20,7 @@ type Format string
 // Output formats. Table and Wide are for people and their layout may change; scripts should use the others.
 const (
 	Table Format = "table"
-	// Wide is a table with additional columns and without shortened texts.
+	// Wide is a table with additional columns and unshortened cells.
 	Wide Format = "wide"
 	JSON Format = "json"
 	YAML Format = "yaml"
@@ -135,7 +135,7 @@ func (f Format) split() (kind Format, expression string) {
 	return f, ""
 }
 
-// lines returns the texts as lines, each ending with a line break.
+// lines joins the texts into one string, with one line for each text and a line break after each line.
 func lines(texts []string) string {
 	var all strings.Builder
 
@@ -149,8 +149,8 @@ func lines(texts []string) string {
 // executor writes the result of an expression that is applied to decoded JSON.
 type executor func(w io.Writer, decoded any) error
 
-// compile parses an expression. JSON omits optional fields without a value: JSONPath treats such a field as empty, and a template prints
-// "<no value>".
+// compile parses an expression. The JSON form of a result omits optional fields without a value. A JSONPath expression treats such
+// a field as empty, and a template prints "<no value>".
 func compile(kind Format, expression string) (executor, error) {
 	if kind == GoTemplate {
 		parsed, err := template.New("output").Parse(expression)

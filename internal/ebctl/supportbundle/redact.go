@@ -14,8 +14,9 @@ import (
 // words.
 const minSecret = 4
 
-// Redactor masks secrets and replaces the names of people with pseudonyms. Learn must have seen all documents before Value and
-// Text are called, because a text may name people whom another document identifies. It is not safe for concurrent use.
+// Redactor masks secrets and replaces the names of people with pseudonyms. Call Learn for all documents before the first call of
+// Value or Text, because a document may name people whom only another document identifies. A Redactor is not safe for concurrent
+// use.
 type Redactor struct {
 	known   []string
 	people  map[string]string
@@ -120,8 +121,8 @@ func (r *Redactor) value(key string, value any, free bool) any {
 	}
 }
 
-// holdsText reports whether the value is a text, or a list or object that may contain one. A number or boolean in a field with the name
-// of a secret is only a setting.
+// holdsText reports whether the value is a string, or a list or object that may contain strings. If the name of a field suggests a
+// secret but the value is a number or a boolean, the field is only a setting.
 func holdsText(value any) bool {
 	switch value.(type) {
 	case string, map[string]any, []any:
@@ -154,7 +155,7 @@ func harmless(name string) bool {
 	}, name)
 }
 
-// Patterns of secrets in texts.
+// Patterns of secrets in text.
 var (
 	pemBlock   = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]+-----(?s:.*?)(-----END [A-Z0-9 ]+-----|\z)`)
 	jsonToken  = regexp.MustCompile(`\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*`)

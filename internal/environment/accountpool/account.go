@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Account is a cloud provider account: a CredentialsBinding or SecretBinding in the Gardener project that has the pool's labels.
+// Account is a cloud provider account. In the Gardener project, it is a CredentialsBinding or SecretBinding with the pool's labels.
 type Account struct {
 	// Name is the name of the binding. Shoots refer to it.
 	Name string

@@ -32,7 +32,7 @@ type Cleanup struct {
 	Attempts int
 	State    CleanupState
 	Message  string
-	// NextAt is when the hook is called again.
+	// NextAt is the earliest time of the next call to the hook.
 	NextAt time.Time
 }
 

@@ -12,8 +12,8 @@ import (
 // ErrNoneFree reports that no suitable account is free, or that the account of the tenant is being released.
 var ErrNoneFree = errors.New("no account is free")
 
-// maxRounds limits how often Assign tries another account after a different replica or program has taken the one that it had
-// chosen. After that, Assign returns a transient error.
+// maxRounds limits how often Assign tries to assign an account. It tries again if another replica or program has taken the account
+// that it has chosen. After maxRounds attempts, Assign returns a transient error.
 const maxRounds = 20
 
 // Pool assigns accounts to instances. It is safe for concurrent use, even by several replicas.
@@ -77,7 +77,8 @@ func (p Pool) Assign(ctx context.Context, request Request) (string, error) {
 }
 
 // confirm writes the claim's tenant into the label of the claim's account. It reports false if the caller has to read the claim
-// again. Either the account has changed, or the tenant can no longer use it and confirm has removed it from the claim.
+// again: either the account has changed, or the tenant can no longer use the account and confirm has removed the account from the
+// claim.
 func (p Pool) confirm(ctx context.Context, instanceID string, claim Claim) (bool, error) {
 	account, err := p.Garden.Account(ctx, claim.Account)
 

@@ -52,7 +52,7 @@ func (r Rule) weight() int {
 	return weight
 }
 
-// Rules contains the rules of a rules file, by plan. It is immutable.
+// Rules contains the rules of a rules file, grouped by plan. It is immutable.
 type Rules struct {
 	byPlan map[string][]Rule
 }

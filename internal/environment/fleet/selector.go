@@ -62,7 +62,7 @@ func RuntimeStates() []string {
 	return []string{"provisioning", "succeeded", "failed", "updating", "upgrading", "suspending", "suspended", "resuming", "deprovisioning"}
 }
 
-// Candidate contains the fields of an instance with which targets are compared.
+// Candidate contains the fields of an instance that are compared with targets.
 type Candidate struct {
 	GlobalAccount, SubAccount, Region, RuntimeID, PlanName, Shoot, InstanceID, State string
 
@@ -70,7 +70,7 @@ type Candidate struct {
 	Labels                         map[string]string
 }
 
-// patterns returns the regular expressions of the target by field name.
+// patterns returns the regular expressions of the target, keyed by field name.
 func (t Target) patterns() map[string]string {
 	return map[string]string{"globalAccount": t.GlobalAccount, "subAccount": t.SubAccount, "region": t.Region}
 }
@@ -144,7 +144,7 @@ func (t Targets) ByLabel() bool {
 	return slices.ContainsFunc(t.Include, byLabel) || slices.ContainsFunc(t.Exclude, byLabel)
 }
 
-// Selector selects instances by Targets.
+// Selector selects the instances that match Targets.
 type Selector struct {
 	include, exclude []matcher
 	// seed is the orchestration ID. It determines which instances Target.Percentage selects.

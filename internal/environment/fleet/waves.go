@@ -21,8 +21,8 @@ const (
 // Exactly one of Number, Percentage and Labels selects its targets from those that no earlier wave contains. Targets that no wave
 // selects form an additional last wave.
 type Wave struct {
-	// Number is the number of targets in the wave. Percentage is the share of all targets that are in the wave, from 1 to 100;
-	// the number is rounded up. In both cases, the targets are chosen at random.
+	// Number is the number of targets in the wave. Percentage, from 1 to 100, is the share of all targets that the wave contains;
+	// the resulting number of targets is rounded up. In both cases, the targets are chosen at random.
 	Number     int `json:"number,omitempty"`
 	Percentage int `json:"percentage,omitempty"`
 	// Labels selects targets by a selector in the syntax of labels.Parse.

@@ -24,8 +24,8 @@ const (
 // Window is a maintenance window that repeats on days of the week. Begin and End are times of day in Location, as the time since
 // midnight. If End is not after Begin, the window ends on the next day. The zero value means that there is no window.
 //
-// A time belongs to the window if the clocks of Location show a time in it. When clocks go forward, the window lacks the part
-// that they skip. When they go back, the window contains the repeated hour only once, so that windows do not become longer.
+// The window follows the clocks of Location. When the clocks go forward, the window lacks the part that they skip. When they go
+// back, the window contains the repeated hour only once, so that windows do not become longer.
 type Window struct {
 	// Days are the days of the week on which the window begins, in order, starting with Sunday. Empty means every day.
 	Days       []time.Weekday
@@ -126,7 +126,7 @@ func (w Window) String() string {
 	return fmt.Sprintf("%s %s-%s %s", days, midnight.Add(w.Begin).Format(wallTime), midnight.Add(w.End).Format(wallTime), w.Location)
 }
 
-// ParseWindow parses a text in the form that Window.String returns. The error is of type ValidationError.
+// ParseWindow parses a window in the form that Window.String returns. The error is of type ValidationError.
 func ParseWindow(text string) (Window, error) {
 	if text == "" {
 		return Window{}, nil
@@ -155,8 +155,8 @@ type WindowTimes struct {
 	// Begin and End have the form 220000+0100 or, with TimeZone, 22:00 or 22:00:00.
 	Begin string `json:"timeBegin,omitempty"`
 	End   string `json:"timeEnd,omitempty"`
-	// TimeZone is a name in the IANA time zone database, such as Europe/Berlin, whose clock changes the window follows, or an
-	// offset such as +01:00.
+	// TimeZone is a name in the IANA time zone database, such as Europe/Berlin, or an offset, such as +01:00. With a name, the
+	// window follows the clock changes of the time zone.
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
@@ -181,7 +181,7 @@ func (t WindowTimes) Window() (window Window, err error) {
 	}
 
 	window.Begin, window.Location = begin, zone
-	// If the offsets differ, both times are converted to the time zone of the start.
+	// If the two times have different offsets, convert the end to the offset of the beginning.
 	window.End = (end + offsetOf(zone) - offsetOf(endZone) + 2*day) % day //nolint:mnd // offsets differ by less than two days
 
 	return window, nil

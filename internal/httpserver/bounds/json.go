@@ -51,7 +51,8 @@ func Tokens(text []byte) int {
 	return meter.tokens
 }
 
-// meter scans a JSON text, counts its parts and checks the limits. Its methods describe a violation in the same form as run.
+// meter scans a JSON text, counts the values and field names, and checks the limits. Its methods describe a violation in the same
+// form as run.
 type meter struct {
 	text   []byte
 	at     int
@@ -214,7 +215,8 @@ func (m *meter) number() string {
 		return ""
 	}
 
-	// Atoi fails if the exponent overflows an int, or if the text is not JSON. Decoders reject an empty exponent.
+	// Atoi fails if the exponent overflows an int, or if the text is not JSON. Ignore an empty exponent, because decoders reject
+	// it.
 	value, err := strconv.Atoi(string(m.text[exponent:m.at]))
 	if err != nil && exponent < m.at || value > MaxExponent || value < -MaxExponent {
 		return fmt.Sprintf("has a number with an exponent beyond %d", MaxExponent)

@@ -10,8 +10,8 @@ import (
 // binding contains two IDs.
 const ID = 255
 
-// Visible reports whether a text is valid UTF-8 and contains only visible characters and plain spaces. Two different texts that look
-// equal, such as an ID and the same ID with a zero-width space, would mislead operators.
+// Visible reports whether the text is valid UTF-8 and contains only visible characters and plain spaces. Two different strings that
+// look equal, such as an ID and the same ID with a zero-width space, would mislead operators.
 func Visible(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, invisible)
 }

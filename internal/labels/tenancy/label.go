@@ -16,8 +16,8 @@ const (
 	hashBytes = 16
 )
 
-// The headers that contain the percent-encoded original ID of a tenant or subaccount. Their labels are sent in other headers. The
-// Kyma Provisioner ignores the headers with the original IDs.
+// The headers that contain the percent-encoded original IDs of a tenant and a subaccount. The labels of the tenant and subaccount
+// are sent in other headers. The Kyma Provisioner ignores the headers with the original IDs.
 const (
 	HeaderOriginalTenant     = "Original-Tenant"
 	HeaderOriginalSubAccount = "Original-Sub-Account"

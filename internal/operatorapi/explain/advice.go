@@ -37,8 +37,8 @@ func (s situation) stuck() bool {
 	return s.is(process.InProgress) && (s.failing() || !start.IsZero() && s.now.Sub(start) >= process.TooLong)
 }
 
-// repeatsLong is the time after which an unchanged message is suspicious. Most clusters are created in less time, and until then
-// their message changes more often, because it contains the Provisioner's percentage.
+// repeatsLong is the time after which an unchanged message is suspicious. Most clusters are created in less time. During the
+// creation, the message changes more often, because it contains the percentage that the Provisioner reports.
 const repeatsLong = 30 * time.Minute
 
 // repeats returns how long the current step has reported its newest message, according to the timeline. It returns 0 if the step

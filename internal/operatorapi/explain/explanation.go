@@ -194,8 +194,8 @@ func place(operation operatorapi.Operation) *Place {
 	}
 }
 
-// since returns the start of the current step's first attempt, not counting attempts before its last success. It searches the
-// timeline backwards. Entries of other steps can be in between, because a retry repeats the whole stage.
+// since returns the start of the current step's first attempt, not counting attempts before the step last succeeded. It searches
+// the timeline backwards. Entries of other steps can be in between, because a retry repeats the whole stage.
 func since(operation operatorapi.Operation) time.Time {
 	first := operation.StepBegan
 

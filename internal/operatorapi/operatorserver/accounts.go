@@ -36,8 +36,8 @@ type Accounts interface {
 	Remaining(ctx context.Context, tx storage.Tx, account string, limit int) ([]operatorapi.AccountInstance, error)
 	// CountErasable counts the account's rows that Erase can remove.
 	CountErasable(ctx context.Context, account string) (ErasableRows, error)
-	// Erase removes the account's rows and returns their numbers. In the Provisioner, these are the rows of at most limit deleted
-	// runtimes; in the broker, all events and all records of objects in other systems.
+	// Erase removes the account's rows and returns how many rows of each kind it removed. In the Provisioner, it removes the rows
+	// of at most limit deleted runtimes. In the broker, it removes all events and all records of objects in other systems.
 	Erase(ctx context.Context, tx storage.Tx, account string, limit int) (ErasableRows, error)
 }
 
@@ -84,7 +84,7 @@ func (a *API) GetAccount(r *http.Request) (httpserver.Response, error) {
 }
 
 // EraseAccount handles POST /accounts/{account_id}/erase. Each request erases a limited number of rows in one transaction and
-// adds an entry with their numbers to the audit log. An interrupted request has erased its whole batch or nothing.
+// adds an entry with the counts to the audit log. An interrupted request has erased its whole batch or nothing.
 //
 // An operation that is accepted after the check for blockers is not erased, because only operations that have ended are erased.
 func (a *API) EraseAccount(r *http.Request) (httpserver.Response, error) {

@@ -55,7 +55,7 @@ func (p *ComparedPage) Full() bool {
 	return len(p.found.Differences) >= p.limit || time.Now().After(p.deadline)
 }
 
-// Left returns the number of differences until the page is full, at least 1.
+// Left returns how many more differences fit on the page, but at least 1.
 func (p *ComparedPage) Left() int { return max(p.limit-len(p.found.Differences), 1) }
 
 // plain matches arguments that need no quotes in a shell.

@@ -60,7 +60,7 @@ type Subjects interface {
 	Noun() string
 	// IDs returns the ID of the operation's instance and, for an operation on a binding, the ID of the binding.
 	IDs(record process.Record) (instanceID, bindingID string)
-	// Describe returns the names and plans of the instances, by ID. IDs without an instance are absent.
+	// Describe returns the names and plans of the instances, keyed by ID. IDs without an instance are absent.
 	Describe(ctx context.Context, ids []string) (map[string]Subject, error)
 	// Lock locks the instance until the transaction ends, so that no other operation of the instance is accepted. It reports
 	// whether the instance exists.

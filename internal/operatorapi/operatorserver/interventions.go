@@ -19,7 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// The last words of the log messages "operation …" and "operation not …" about interventions.
+// The words that complete the log messages "operation …" and "operation not …" about interventions.
 const (
 	DoneCancel = "canceled"
 	doneRetry  = "retried"

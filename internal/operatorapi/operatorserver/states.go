@@ -21,7 +21,7 @@ type StateRule struct {
 // filter by state, so the two always agree.
 type StateRules []StateRule
 
-// Of returns the state of a runtime whose instance has this newest operation. It returns an empty state if no rule matches.
+// Of returns the state of a runtime. newest is the newest operation of its instance. If no rule matches, Of returns an empty state.
 func (s StateRules) Of(newest process.Record) operatorapi.RuntimeState {
 	for _, rule := range s {
 		if (rule.Kinds == nil || slices.Contains(rule.Kinds, newest.Kind)) && slices.Contains(rule.States, newest.State) {

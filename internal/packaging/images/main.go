@@ -19,18 +19,19 @@ func main() {
 	}
 }
 
-// order contains the command-line flags and the time of the files.
+// order contains the command-line flags and the modification time of the files.
 type order struct {
 	// programs is the folder with the compiled programs, in the subfolders linux_amd64 and linux_arm64. out is the folder to
 	// which the OCI image layouts are written.
 	programs, out string
 	version       string
-	// created is the time of all files, so that the same programs result in the same digests.
+	// created is the modification time of all files. Because it does not depend on the clock, the same programs result in the same
+	// digests.
 	created time.Time
 }
 
-// run writes an OCI layout for each image. epoch is the time of the files in seconds since 1970; if it is empty, the time is
-// 1970-01-01.
+// run writes an OCI layout for each image. epoch is the modification time of all files, in seconds since 1970; if it is empty, the
+// time is 1970-01-01.
 func run(arguments []string, epoch string) error {
 	var wanted order
 

@@ -10,7 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// minStopTime is the minimum time that each part has to stop, even if other parts have used up the limit.
+// minStopTime is the minimum time that Run gives each part to stop, even if other parts have used up the limit.
 const minStopTime = 2 * time.Second
 
 // Part is a unit of a program that runs until its context ends, such as a server.

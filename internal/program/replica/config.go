@@ -71,7 +71,7 @@ func DefaultConfig(name, driver string) Config {
 	}
 }
 
-// Check returns an error that names all invalid variables among the settings that no other package checks, or nil.
+// Check validates the settings that no other package checks. The error names all invalid variables.
 func (c Config) Check() error {
 	errs := []error{c.Engine.check()}
 
@@ -90,8 +90,8 @@ func (c Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// Warnings returns a text for each valid setting that is unsafe if other machines can reach the service or its database. The
-// texts name the variables but do not quote their values.
+// Warnings returns a warning for each valid setting that is unsafe if other machines can reach the service or its database. The
+// warnings name the variables but do not quote their values.
 func (c Config) Warnings() []string {
 	database, remoteDatabase := c.Database, c.Database.remote()
 	reachable := auth.BeyondLoopback(c.Address)

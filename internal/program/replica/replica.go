@@ -28,11 +28,11 @@ import (
 )
 
 // stopLimit is the maximum time that a replica takes to stop after the shutdown delay. It is longer than the grace period of the
-// engine. Together with the default delay, it is shorter than the 30 seconds after which Kubernetes kills a container.
+// engine. The sum of stopLimit and the default shutdown delay is less than 30 seconds, after which Kubernetes kills a container.
 const stopLimit = 25 * time.Second
 
 // Replica is one process of a service. Call New, Serve and Run in this order: New opens the database, Serve binds the addresses,
-// and Run runs the parts. If the start fails before Run, call Close instead.
+// and Run runs the parts. If Serve or anything else fails before Run is called, call Close instead of Run.
 type Replica struct {
 	// Access authenticates clients. A service can add files to Access.Files before it calls Serve.
 	Access *auth.Access
@@ -42,7 +42,7 @@ type Replica struct {
 	Log  logrus.FieldLogger
 	// HTTP holds the request metrics of the API. The service passes HTTP to its handler.
 	HTTP *httpserver.Metrics
-	// Tracing is nil if tracing is off. Do not call its Start and Sampled methods in that case; its other methods do nothing.
+	// Tracing is nil if tracing is off. Do not call the methods Start and Sampled of a nil Tracing; its other methods do nothing.
 	Tracing *tracing.Tracing
 
 	config Config
@@ -55,8 +55,8 @@ type Replica struct {
 	parts  []lifecycle.Part
 }
 
-// New returns a replica of the named service and opens its database. The stores of the service migrate their tables later. Errors
-// name the invalid variables. New logs the Warnings of the configuration.
+// New returns a replica of the named service and opens its database. It does not migrate the tables of the service: each store
+// migrates its own tables when it is opened. New logs the result of Config.Warnings. Errors name the invalid variables.
 func New(ctx context.Context, name string, config Config, log logrus.FieldLogger) (*Replica, error) {
 	for _, warning := range config.Warnings() {
 		log.Warn(warning)
@@ -109,9 +109,9 @@ func New(ctx context.Context, name string, config Config, log logrus.FieldLogger
 }
 
 // AuditParts returns the parts that maintain the audit log: its hash chain, the delivery to the configured collector, and the
-// removal of old entries and operations. Entries are first written to the archive, if one is configured. service is the name of
-// the service, and removal contains the rules for removing its operations. busy becomes auditlog.ChainOptions.Busy and may be
-// nil.
+// removal of old entries and operations. If an archive is configured, entries are written to it before they are removed. service
+// is the name of the service, and removal contains the rules for removing its operations. busy becomes auditlog.ChainOptions.Busy
+// and may be nil.
 func (r *Replica) AuditParts(service string, entries *auditlog.Store, removal operations.Removal, busy func() bool) ([]lifecycle.Part, error) {
 	collector, err := delivery.New(r.config.AuditDelivery, service, r.Access.Files)
 	if err != nil {
@@ -167,7 +167,8 @@ func (r *Replica) Address() string { return r.api.Address() }
 // StatusAddress returns the host and port of the endpoints for health, readiness and metrics.
 func (r *Replica) StatusAddress() string { return r.status.Address() }
 
-// Run runs the parts until the context ends or a part fails, then stops them and closes the database. It returns the errors of all parts.
+// Run runs the parts until the context ends or a part fails, then stops them and closes the database. It returns the errors of
+// all parts.
 func (r *Replica) Run(ctx context.Context) error {
 	build := program.ReadBuild()
 	r.Log.WithFields(logrus.Fields{

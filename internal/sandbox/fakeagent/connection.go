@@ -70,8 +70,8 @@ func synchronization(problem error) map[string]any {
 	return status(synchronized, synchronizationFailed, "synchronizationStatus", problem)
 }
 
-// status returns the status of a CompassConnection. Its state is the value of succeeded if problem is nil, and the value of
-// failed otherwise. The field that part names contains the error text.
+// status returns the status of a CompassConnection. Its state is succeeded if problem is nil, and failed otherwise. part is the
+// name of the field that contains the error text.
 func status(succeeded, failed, part string, problem error) map[string]any {
 	state, text := succeeded, ""
 	if problem != nil {

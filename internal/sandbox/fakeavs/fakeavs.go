@@ -55,7 +55,7 @@ type AvS struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// evaluations contains the evaluations by ID. Parents are not stored, because the simulator accepts any parent ID. The lock in
+	// evaluations is keyed by evaluation ID. It does not contain parents, because the simulator accepts any parent ID. The lock in
 	// Base guards evaluations and last.
 	evaluations map[int64]*evaluation
 	last        int64

@@ -1,5 +1,5 @@
-// Package fakecleanup simulates the hook that empties dirty accounts of the account pool, for tests and the sandbox. It deletes nothing:
-// it reports an account as empty when it is called for the account a second time.
+// Package fakecleanup simulates the hook that empties dirty accounts of the account pool, for tests and the sandbox. It deletes
+// nothing: it reports an account as empty when it is called for the account a second time.
 package fakecleanup
 
 import (

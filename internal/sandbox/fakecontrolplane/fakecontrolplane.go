@@ -27,8 +27,8 @@ type ControlPlane struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// objects contains the objects by kind and then by NAMESPACE/NAME. held, if not empty, is the state in which all Kyma resources
-	// are kept. stuck prevents deleted Kyma resources from disappearing. The lock in Base guards all of these fields.
+	// objects is keyed by kind and then by NAMESPACE/NAME. held, if not empty, is the state in which all Kyma resources are kept.
+	// stuck prevents deleted Kyma resources from disappearing. The lock in Base guards all of these fields.
 	objects map[string]map[string]*unstructured.Unstructured
 	held    string
 	message string
@@ -69,8 +69,8 @@ users: [{name: broker, user: {}}], contexts: [{name: control-plane, context: {cl
 `, address)
 }
 
-// Hold keeps all Kyma resources in a state, with a message. If the state is empty, the simulation of Lifecycle Manager resumes.
-// If stuck is set, deleted Kyma resources do not disappear until their Secret is gone.
+// Hold keeps all Kyma resources in the given state, with a message. If state is empty, the simulation of Lifecycle Manager
+// resumes. If stuck is set, deleted Kyma resources do not disappear until their Secret is gone.
 func (c *ControlPlane) Hold(state, message string, stuck bool) {
 	c.Locked(func() { c.held, c.message, c.stuck = state, message, stuck })
 }
@@ -153,8 +153,8 @@ func decode(r *http.Request) (map[string]any, bool) {
 	return body, err == nil
 }
 
-// Transport returns a transport that sends all requests to the control plane at the given address, as the broker's transport
-// does.
+// Transport returns a transport that sends all requests to the control plane at the given address. The transport of the broker
+// does the same.
 func Transport(address *url.URL) http.RoundTripper { return transport{address} }
 
 type transport struct{ address *url.URL }

@@ -107,8 +107,8 @@ func (c *ControlPlane) report(kyma *unstructured.Unstructured, state string) {
 	}
 }
 
-// patch changes an object by server-side apply or by a merge patch. Server-side apply creates a missing object. It replaces all fields of
-// an existing object, because the broker is the only field manager.
+// patch changes an object by server-side apply or by a merge patch. Server-side apply creates a missing object. It replaces all
+// fields of an existing object, because the broker is the only field manager.
 func (c *ControlPlane) patch(kind string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, valid := decode(r)
@@ -159,7 +159,7 @@ func (c *ControlPlane) apply(kind, name string, body map[string]any) *unstructur
 	return applied
 }
 
-// merge applies a JSON merge patch to into.
+// merge applies a JSON merge patch to the object into.
 func merge(into, patch map[string]any) {
 	for name, value := range patch {
 		inner, isObject := value.(map[string]any)

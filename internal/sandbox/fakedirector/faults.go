@@ -88,8 +88,9 @@ func (d *Director) take(operation string) Fault {
 	return Fault{}
 }
 
-// answer waits for the fault's delay. If the fault sets Unsent, Status or Body, it then writes the response and returns true;
-// otherwise, it returns false. To break the connection, it panics with http.ErrAbortHandler, as net/http specifies.
+// answer waits for the fault's delay. If the fault sets Unsent, answer then panics with http.ErrAbortHandler, which makes
+// net/http close the connection. If it sets Status or Body, answer writes the response and returns true. Otherwise, it returns
+// false.
 func (f Fault) answer(w http.ResponseWriter, request *http.Request) bool {
 	if f.Delay > 0 {
 		timer := time.NewTimer(f.Delay)

@@ -15,10 +15,10 @@ import (
 // maxRequestBytes is the maximum size of a request body.
 const maxRequestBytes = 1 << 20
 
-// serveGraphQL handles a query or mutation. Errors have status 200, as usual in GraphQL. It validates the request against the
-// schema first, then applies injected faults, then checks the access token and the tenant. A request that the real Director would
-// not understand therefore fails in every test, regardless of injected faults. The query __typename needs a token but no tenant,
-// because clients use it to probe Director.
+// serveGraphQL validates a query or mutation against the schema, then applies injected faults, then checks the access token and
+// the tenant, and then executes it. A request that the real Director would not understand therefore fails in every test,
+// regardless of injected faults. Error responses have status 200, as usual in GraphQL. The query __typename needs a token but no
+// tenant, because clients use it to probe Director.
 func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 	operation, field, err := d.parse(w, request)
 	if err != nil {

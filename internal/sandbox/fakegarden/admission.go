@@ -54,9 +54,9 @@ func admit(ctx context.Context, objects client.Reader, old, object client.Object
 	return rules.allow(ctx, stored, shoot)
 }
 
-// confirmed rejects a deletion unless the Shoot has the annotation that confirms it, which protects clusters from accidental
-// deletion. Gardener does this in its DeletionConfirmation plugin. The annotation must be stored before the deletion, because a
-// delete request cannot set annotations.
+// confirmed rejects a deletion unless the Shoot has the annotation that confirms the deletion. The rule protects clusters from
+// accidental deletion; in Gardener, the DeletionConfirmation plugin implements it. The annotation must be stored before the
+// deletion, because a delete request cannot set annotations.
 func confirmed(shoot *gardencorev1beta1.Shoot) error {
 	if yes, err := strconv.ParseBool(shoot.Annotations[v1beta1constants.ConfirmationDeletion]); err == nil && yes {
 		return nil

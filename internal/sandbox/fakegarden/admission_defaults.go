@@ -18,7 +18,7 @@ import (
 
 // complete sets the defaults that Gardener's admission plugins set: the creator, the reference to the cloud profile, the latest
 // patch version of Kubernetes, and the architecture and image of machines. It also starts the operation that the Shoot's
-// annotation requests. It leaves a Shoot that is being deleted unchanged.
+// annotation requests. It does not change a Shoot that is being deleted.
 //
 // It runs before validate, so validation rules can rely on the defaults. The defaults are stored with the Shoot, and no field
 // manager owns them. A later apply without these fields therefore leaves them unchanged.
@@ -92,9 +92,10 @@ func (a admission) cloudProfile(ctx context.Context, shoot *gardencorev1beta1.Sh
 	return &profile.Spec, nil
 }
 
-// completeImage sets the image of a worker pool if its name or version is missing. An existing worker pool keeps its image, so that a
-// change of the Shoot does not replace its nodes. A new pool gets the latest version of its image, or of the first image in the
-// cloud profile if the pool names none. It returns a problem if the cloud profile does not offer the image.
+// completeImage sets the machine image of a worker pool if the name or version of the image is missing. An existing pool keeps
+// its image, so that a change of the Shoot does not replace its nodes. A new pool gets the latest version of the image that it
+// names. If it names none, it gets the first image in the cloud profile. completeImage returns a problem if the cloud profile
+// does not offer the image.
 func completeImage(
 	profile *gardencorev1beta1.CloudProfileSpec, old *gardencorev1beta1.Shoot, worker *gardencorev1beta1.Worker, path *field.Path,
 ) *field.Error {

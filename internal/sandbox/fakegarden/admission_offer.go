@@ -76,7 +76,7 @@ func validateMachine(
 }
 
 // validateZones checks that the region offers the zones. name is the name of the region; region is empty if the provider does not
-// offer it. A zone that is listed more than once is a separate problem, because Gardener would create its subnets more than once.
+// offer it. Each repetition of a zone is another problem, because Gardener would create the subnets of the zone more than once.
 func validateZones(found *problems, region gardencorev1beta1.Region, name string, wanted []string, path *field.Path) {
 	zones := names(region.Zones, func(zone gardencorev1beta1.AvailabilityZone) string { return zone.Name })
 	for i, zone := range wanted {

@@ -25,7 +25,7 @@ var seedTemplate string
 // CredentialsBinding named after the type.
 func providers() []string { return []string{"aws", "azure", "gcp", "openstack"} }
 
-// seedValues returns the template values for seed.yaml, for a garden with one project.
+// seedValues returns the values for the template seed.yaml. The garden has one project, with the given name.
 func seedValues(project string) map[string]any {
 	return map[string]any{
 		"Project": project, "Namespace": gardenlet.Namespace(project), "Providers": providers(),
@@ -33,8 +33,8 @@ func seedValues(project string) map[string]any {
 	}
 }
 
-// Seed creates the objects in seed.yaml, or updates those of an existing garden. The API server must serve all kinds in seed.yaml.
-// Objects that were removed from seed.yaml remain in existing gardens, because Shoots may refer to them.
+// Seed creates the objects in seed.yaml, or updates those of an existing garden. The API server must serve all kinds in
+// seed.yaml. Objects that were removed from seed.yaml remain in existing gardens, because Shoots may refer to them.
 func Seed(ctx context.Context, garden client.Client, project string) error {
 	return Apply(ctx, garden, seedTemplate, seedValues(project))
 }

@@ -1,8 +1,8 @@
 // Package fakehub simulates the API server of the bundle provisioner: the cluster with the Bundles and BundleDeployments. Its
 // objects are stored in files, so they survive a restart.
 //
-// The hub is a simulated runtime (package runtimes) with additional kinds. Any Kubernetes client works with it. It does not evaluate the
-// rules of the CustomResourceDefinitions; admit checks the most important ones.
+// The hub is a simulated runtime (package runtimes) with additional kinds. Any Kubernetes client works with it. The hub does not
+// evaluate the rules in the CustomResourceDefinitions; admit checks the most important ones.
 package fakehub
 
 import (
@@ -43,8 +43,8 @@ type Hub struct {
 	config *rest.Config
 }
 
-// Open loads the objects of a hub from a folder that only this hub may use, or creates a new hub. It binds the address, which stays the
-// same across restarts unless another program is using it. Requests are not answered until Run is called.
+// Open loads the objects of a hub from a folder that only this hub may use, or creates a new hub. It binds the address, which
+// stays the same across restarts unless another program is using it. Requests are not answered until Run is called.
 func Open(ctx context.Context, dir string, log logrus.FieldLogger) (*Hub, error) {
 	server, err := runtimes.Listen(ctx, runtimes.Options{
 		Dir: dir, Log: log, Version: func(context.Context, string) string { return version },

@@ -22,8 +22,8 @@ type IAS struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// providers contains the service providers. added is the number of service providers that were ever added, from which their IDs
-	// are derived. The lock in Base guards both.
+	// providers contains the service providers. added counts all service providers that were ever added; the ID of a new service
+	// provider contains this number. The lock in Base guards both fields.
 	providers []ias.ServiceProvider
 	added     int
 }

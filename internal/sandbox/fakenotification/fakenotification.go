@@ -1,5 +1,5 @@
-// Package fakenotification simulates the service that informs customers about the maintenance of their runtimes, for tests and the
-// sandbox.
+// Package fakenotification simulates the service that informs customers about the maintenance of their runtimes, for tests and
+// the sandbox.
 package fakenotification
 
 import (
@@ -31,7 +31,7 @@ func Config(address string) notification.Config {
 
 type event struct {
 	kind notification.Type
-	// tenants contains the tenants by instance ID.
+	// tenants is keyed by instance ID.
 	tenants map[string]notification.Tenant
 	// received contains the calls for the event, oldest first: create, the state (1, 2 or 3) of each tenant in an update, or cancel.
 	received []string
@@ -42,7 +42,7 @@ type Service struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// events contains the events by ID. The lock in Base guards it.
+	// events is keyed by event ID. The lock in Base guards it.
 	events map[string]*event
 }
 
@@ -60,8 +60,8 @@ func New() *Service {
 // ServeHTTP implements http.Handler.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Received returns the calls for each event, oldest first: create, the state of each tenant in an update, and cancel. It includes a
-// repeated creation, which gets 409, and omits calls for unknown events and malformed calls.
+// Received returns the calls for each event, oldest first: create, the state of each tenant in an update, and cancel. It includes
+// a repeated creation, which gets 409, and omits calls for unknown events and malformed calls.
 func (s *Service) Received() map[string][]string {
 	found := map[string][]string{}
 
@@ -74,7 +74,7 @@ func (s *Service) Received() map[string][]string {
 	return found
 }
 
-// Tenants returns the type of an event, and its tenants by instance ID. Both are empty if there is no such event.
+// Tenants returns the type of an event, and its tenants, keyed by instance ID. Both are empty if there is no such event.
 func (s *Service) Tenants(id string) (kind notification.Type, tenants map[string]notification.Tenant) {
 	s.Locked(func() {
 		if found := s.events[id]; found != nil {
@@ -174,7 +174,8 @@ func (s *Service) create(w http.ResponseWriter, sent notification.Event) {
 	w.WriteHeader(http.StatusCreated)
 }
 
-// existing returns a handler that passes the stored event with the same ID to execute, or returns 404 if there is none.
+// existing returns a handler that calls execute with the stored event that has the ID of the sent event. It returns 404 if there
+// is none.
 func (s *Service) existing(execute func(w http.ResponseWriter, sent notification.Event, found *event)) func(http.ResponseWriter, notification.Event) {
 	return func(w http.ResponseWriter, sent notification.Event) {
 		found := s.events[sent.ID]

@@ -1,5 +1,5 @@
-// Package fakeoidc is an OpenID Connect issuer for tests. It supports the authorization code flow with PKCE, for one client and one user, and
-// shows no login page.
+// Package fakeoidc is an OpenID Connect issuer for tests. It supports the authorization code flow with PKCE, for one client and
+// one user, and shows no login page.
 package fakeoidc
 
 import (

@@ -27,14 +27,14 @@ type registration struct {
 	frozen bool
 }
 
-// Reconciler is a simulated Reconciler. Each status request advances a cluster by one step: from reconcile_pending to reconciling
-// and ready, or during its removal from delete_pending to deleting and unknown. It does not connect to any cluster. It is safe
-// for concurrent use.
+// Reconciler is a simulated Reconciler. Each status request advances the status of a cluster by one step: from reconcile_pending
+// to reconciling to ready or, during a removal, from delete_pending to deleting to unknown. The simulator does not connect to any
+// cluster. It is safe for concurrent use.
 type Reconciler struct {
 	*simulator.Base
 
 	mux *http.ServeMux
-	// registrations contains the clusters by runtime ID. The lock in Base guards it.
+	// registrations contains the clusters, keyed by runtime ID. The lock in Base guards it.
 	registrations map[string]*registration
 	versions      int64
 	quick         bool
@@ -65,7 +65,7 @@ func (r *Reconciler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mux.ServeHTTP(w, request)
 }
 
-// Clusters returns the registered clusters by runtime ID. They contain secrets.
+// Clusters returns the registered clusters, keyed by runtime ID. They contain secrets.
 func (r *Reconciler) Clusters() map[string]reconciler.Cluster {
 	found := map[string]reconciler.Cluster{}
 
@@ -78,7 +78,7 @@ func (r *Reconciler) Clusters() map[string]reconciler.Cluster {
 	return found
 }
 
-// States returns the states of the registered clusters by runtime ID.
+// States returns the states of the registered clusters, keyed by runtime ID.
 func (r *Reconciler) States() map[string]reconciler.State {
 	found := map[string]reconciler.State{}
 
@@ -125,8 +125,8 @@ func problem(w http.ResponseWriter, status int, text string) {
 	simulator.WriteJSON(w, status, map[string]string{"error": text})
 }
 
-// apply registers a cluster. It compares the cluster with the registered one, without the kubeconfig, and assigns new versions to
-// the parts that differ.
+// apply registers a cluster. If the cluster is registered already, apply compares the two, except their kubeconfigs, and assigns
+// new versions to the parts that differ.
 func (r *Reconciler) apply(w http.ResponseWriter, request *http.Request) {
 	if request.ContentLength > MaxBody {
 		problem(w, http.StatusRequestEntityTooLarge, "the request is too large")

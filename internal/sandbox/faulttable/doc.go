@@ -1,3 +1,3 @@
-// Package faulttable reads the tables of faults in docs/operator/integrations, so that tests can compare the texts that a system's fault
-// causes with the page that operators read. It is for tests only.
+// Package faulttable reads the tables of faults in docs/operator/integrations. With them, tests compare the messages that a fault
+// of a system really causes with the messages in the documentation. The package is for tests only.
 package faulttable

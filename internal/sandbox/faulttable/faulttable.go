@@ -14,7 +14,7 @@ const Folder = "docs/operator/integrations"
 
 // The columns of a fault table, except the first one.
 const (
-	// Shown quotes the texts that operators see in the timeline of the operation, in the events of the instance, or in the log.
+	// Shown quotes the messages that operators see in the timeline of the operation, in the events of the instance, or in the log.
 	Shown = "shown"
 	// Retried gives the pause after which the service repeats the call.
 	Retried = "retried"
@@ -133,15 +133,15 @@ func anchor(heading string) string {
 
 var (
 	quoted = regexp.MustCompile("`([^`]+)`")
-	// variable matches the parts that can differ between two occurrences of a text: a status with its name, and a duration.
+	// variable matches the parts that can differ between two occurrences of a message: a status with its name, and a duration.
 	variable = regexp.MustCompile(`HTTP status \d+(?: [A-Z][A-Za-z]*)*|within (?:\d+(?:ms|h|m|s))+`)
 	status   = regexp.MustCompile(`^[45]\d\d\b`)
 )
 
-// Matches returns an error unless text, which a fault has caused, is one of the texts that the cell quotes. In the cell, an
-// ellipsis matches any text, an HTTP status any status, and a duration any duration. An empty text matches only a cell that
-// begins with "nothing". If the part of the sub-test's name after the row is an HTTP status, a status in the text must be the
-// same.
+// Matches returns an error unless text, the message that a fault has caused, is one of the messages that the cell quotes. In the
+// cell, an ellipsis matches any text, an HTTP status any status, and a duration any duration. An empty text means that the fault
+// caused no message; it matches only a cell that begins with "nothing". test is the name of the sub-test. If it has the form
+// ROW/STATUS, where STATUS is an HTTP status, a status in text must be the same.
 func Matches(cell, test, text string) error {
 	if text == "" && strings.HasPrefix(cell, "nothing") {
 		return nil
@@ -159,7 +159,7 @@ func Matches(cell, test, text string) error {
 	return fmt.Errorf("the fault causes the text %q, but the page says: %s", text, cell)
 }
 
-// Texts returns a regular expression for each text that the cell quotes.
+// Texts returns a regular expression for each message that the cell quotes.
 func Texts(cell string) []*regexp.Regexp {
 	var found []*regexp.Regexp
 
@@ -170,7 +170,7 @@ func Texts(cell string) []*regexp.Regexp {
 	return found
 }
 
-// general replaces HTTP statuses and durations in a text with placeholders, because they may differ between the page and the
+// general replaces HTTP statuses and durations in a message with placeholders, because they may differ between the page and the
 // actual message.
 func general(text string) string {
 	return variable.ReplaceAllStringFunc(text, func(part string) string {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Shows fails the test unless the table says that the row's fault causes the given text. table is the name of the table, and test
-// is the name of the sub-test: ROW or ROW/PART. An empty text means that the fault causes no text.
+// Shows fails the test unless the table says that the fault in the row causes the message text. table is the name of the table,
+// and test is the name of the sub-test: ROW or ROW/PART. An empty text means that the fault causes no message.
 func Shows(tb testing.TB, table, test, text string) {
 	tb.Helper()
 

@@ -27,8 +27,8 @@ type Cluster struct {
 	Minimum, Maximum  int32
 	Purpose           string
 	Administrators    []string
-	// OIDC means that the cluster has an identity provider, and EUAccess that its access is restricted to the EU. DNSSecret is the
-	// name of a Secret in the project; if it is empty, Gardener chooses the domain.
+	// OIDC means that the cluster has an identity provider. EUAccess means that access to the cluster is restricted to the EU.
+	// DNSSecret is the name of a Secret in the project; if it is empty, Gardener chooses the domain.
 	OIDC, EUAccess bool
 	DNSSecret      string
 	CreatedAt      time.Time
@@ -172,7 +172,7 @@ func (d Database) Insert(c Cluster) {
 	d.run(statements...)
 }
 
-// operation returns the statement that inserts an operation that took half an hour.
+// operation returns an INSERT statement for an operation that took half an hour.
 func (c Cluster) operation(id, operationType, state string, began time.Time) statement {
 	columns := []column{
 		{"id", id},

@@ -20,14 +20,14 @@ import (
 // Key is the key with which Encrypt encrypts columns. In tests, it stands for the key of Kyma Provisioner and KEB.
 const Key secret.String = "a key of thirty-two bytes, truly"
 
-// endTimeout limits the time until the server no longer lists a closed session.
+// endTimeout limits the wait for the server to remove a closed session from its list of sessions.
 const endTimeout = time.Minute
 
 //go:embed provisioner.sql
 var provisionerSchema string
 
 // Database is the database of Kyma Provisioner or KEB. All methods except Connect close their session before they return, because
-// adopt takes an open session for a running Kyma Provisioner or KEB.
+// the adopt command treats an open session as a sign that Kyma Provisioner or KEB is still running.
 type Database struct {
 	testing.TB
 
@@ -159,8 +159,8 @@ func (d Database) Connect(application string) (user string) {
 	return user
 }
 
-// Encrypt encrypts a text as Kyma Provisioner and KEB do: it encrypts the text's base64 form with AES in CFB mode, prepends the
-// IV, and returns the result in base64.
+// Encrypt encrypts a string as Kyma Provisioner and KEB do: it encrypts the base64 form of the string with AES in CFB mode,
+// prepends the IV, and returns the result in base64.
 func Encrypt(tb testing.TB, text string) string {
 	tb.Helper()
 

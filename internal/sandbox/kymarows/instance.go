@@ -133,7 +133,7 @@ func (d Database) provisioningParameters(i Instance) string {
 	return string(encoded)
 }
 
-// operation returns the statement that inserts an operation that took half an hour. more contains additional fields for the data
+// operation returns an INSERT statement for an operation that took half an hour. more contains additional fields for the data
 // column.
 func (i Instance) operation(id, kind, state, targetID, parameters string, began time.Time, more map[string]any) statement {
 	data := map[string]any{

@@ -22,8 +22,8 @@ const (
 // CustomAnnotation is an annotation that a user added to the Shoot. Kyma Provisioner reapplied it with each change.
 const CustomAnnotation = "example.com/cost-center"
 
-// Shoot returns the Shoot as Kyma Provisioner applied it: with a SecretBinding and a cloud profile name, and with all fields that other
-// programs had set, because it read the Shoot and applied it as a whole.
+// Shoot returns the Shoot as Kyma Provisioner applied it: with a SecretBinding and a cloud profile name, and with all fields that
+// other programs had set. Kyma Provisioner applied these fields too, because it read the Shoot and applied it as a whole.
 //
 //nolint:staticcheck // Kyma Provisioner sets fields that are deprecated now.
 func (c Cluster) Shoot(namespace string) (*gardencorev1beta1.Shoot, error) {

@@ -9,14 +9,14 @@ import (
 const (
 	// memoryFileSystem is the in-memory file system on Linux.
 	memoryFileSystem = "/dev/shm"
-	// memoryNeeded is the free space in bytes that MemoryFolder requires: it is enough for the servers of several test binaries, which
-	// need about a hundred megabytes each. Docker's default size of the file system, 64 MB, is too small.
+	// memoryNeeded is the free space in bytes that MemoryFolder requires. It is enough for the servers of several test binaries,
+	// each of which needs about 100 MB. Docker's default size of the file system, 64 MB, is too small.
 	memoryNeeded = 2 << 30
 )
 
-// MemoryFolder creates a temporary folder in memory, or on disk if the system has no memory file system with 2 GB of free space. The
-// caller must remove it. Creating a database writes a thousand files. On disk, this takes several times as much CPU time, even without
-// fsync.
+// MemoryFolder creates a temporary folder in memory, or on disk if the system has no memory file system with 2 GB of free space.
+// The caller must remove the folder. Creating a database writes a thousand files; on disk, this takes several times as much CPU
+// time, even without fsync.
 func MemoryFolder(pattern string) (string, error) {
 	parent := ""
 

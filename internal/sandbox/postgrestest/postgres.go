@@ -156,8 +156,8 @@ func (s *Server) DSN(name string) (string, error) {
 // emptyTemplate is PostgreSQL's default template. A copy of it is an empty database.
 const emptyTemplate = "template1"
 
-// newDatabase creates a copy of a template with a random name, so that tests on a shared server do not interfere with each other. It drops
-// the database when the test ends, even if connections to it are open.
+// newDatabase copies a template database to a database with a random name, so that tests on a shared server do not interfere with
+// each other. It drops the new database when the test ends, even if connections to it are open.
 func newDatabase(tb testing.TB, dsn, template string) storage.Config {
 	tb.Helper()
 

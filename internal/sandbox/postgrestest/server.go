@@ -34,7 +34,7 @@ type Server struct {
 	attributes *syscall.SysProcAttr
 	// owner is the ID of the user that owns PostgreSQL's files, or -1 if this is the current user.
 	owner int
-	// inMemory means that the data is in MemoryFolder, because it does not need to survive a crash of the machine.
+	// inMemory means that MemoryFolder creates the folder for the data, which then does not survive a crash of the machine.
 	inMemory bool
 	// running is the server process, or nil while the server is stopped.
 	running *exec.Cmd
@@ -59,8 +59,8 @@ func Own(tb testing.TB, settings ...string) *Server {
 	return server
 }
 
-// Launch starts a server for benchmarks, with PostgreSQL's default settings except for the given ones, each in the form name=value. A commit
-// returns only after it is on disk. The caller must call Remove.
+// Launch starts a server for benchmarks. It has PostgreSQL's default settings except for the given ones, each in the form
+// name=value. A commit returns only after it is on disk. The caller must call Remove.
 func Launch(settings ...string) (*Server, error) { return start(false, settings...) }
 
 // Database creates an empty database for the test and drops it when the test ends.
@@ -130,9 +130,9 @@ func (s *Server) Start() error {
 	return s.waitUntilReady()
 }
 
-// startWithoutSync starts a server that does not wait for the disk, with its data in MemoryFolder. The data survives if the server's
-// processes die, but not if the machine crashes. Tests that kill processes therefore remain valid, and all tests run several times
-// faster. The limits on the write-ahead log keep the folder small.
+// startWithoutSync starts a server that does not wait for the disk. MemoryFolder creates the folder for its data. The data
+// survives the death of the server's processes, but not a crash of the machine. Tests that kill processes therefore remain valid,
+// and all tests run several times faster. The limits on the write-ahead log keep the folder small.
 func startWithoutSync(settings ...string) (*Server, error) {
 	return start(true, append([]string{"fsync=off", "full_page_writes=off", "min_wal_size=32MB", "max_wal_size=128MB"}, settings...)...)
 }
@@ -201,7 +201,8 @@ func makeFolder(inMemory bool, owner int) (string, error) {
 	return folder, nil
 }
 
-// listen chooses a free port, which the server keeps until it is removed, and sets the command line. It does not start the server.
+// listen chooses a free port, which the server keeps until it is removed, and sets the command line. It does not start the
+// server.
 func (s *Server) listen() error {
 	port, err := freeport.Draw(context.Background())
 	if err != nil {

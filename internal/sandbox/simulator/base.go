@@ -19,15 +19,15 @@ const (
 	maxBody = 1 << 20
 )
 
-// Fault is an injected failure. The zero value injects nothing. Of Unsent, Status and Body, the first one that is set replaces the
-// response, and the call is not executed.
+// Fault is an injected failure. The zero value injects nothing. Of Unsent, Status and Body, the first one that is set replaces
+// the response, and the call is not executed.
 type Fault struct {
 	// Operation is the name of the operation to fail. If it is empty, every operation fails.
 	Operation string `json:"operation,omitempty"`
 	// Status is the HTTP status of the response. RetryAfter is the value of its Retry-After header, in seconds.
 	Status     int `json:"status,omitempty"`
 	RetryAfter int `json:"retryAfter,omitempty"`
-	// Body is the body of the response; its status is 200.
+	// Body is the body of a response with status 200.
 	Body string `json:"body,omitempty"`
 	// Unsent breaks the connection before the call is executed; Lost breaks it afterwards.
 	Unsent bool `json:"unsent,omitempty"`

@@ -2,8 +2,8 @@
 // Director use the package. Each client classifies the errors itself, because the same error has different meanings for different
 // upstreams.
 //
-// Errors of this package never contain URLs, because a URL may contain credentials. Only LogCause quotes a short, printable
-// excerpt of a response, unless the response is confidential.
+// Errors of this package never contain URLs, because a URL may contain credentials. Only LogCause quotes the response: it returns
+// a short, printable excerpt, unless the response is confidential.
 package graphqlclient
 
 import (

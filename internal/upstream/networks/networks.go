@@ -1,5 +1,6 @@
-// Package networks restricts connections to public addresses and to networks that an operator allows. Services use it for addresses that
-// tenants or callers choose. Otherwise, tenants or callers could make a service send requests into the operator's network.
+// Package networks permits connections only to public addresses and to networks that an operator allows. Services use it for
+// addresses that tenants or callers choose. Otherwise, tenants or callers could make a service send requests into the operator's
+// network.
 package networks
 
 import (
@@ -16,7 +17,7 @@ import (
 // ErrRefused is the error for a connection to an address that the Networks do not permit.
 var ErrRefused = errors.New("the address is neither public nor in an allowed network")
 
-// Networks permits connections to the allowed networks in addition to public addresses. The zero value permits only public addresses.
+// Networks permits connections to public addresses and to the allowed networks. The zero value permits only public addresses.
 type Networks struct {
 	allowed []netip.Prefix
 	// private reports whether public addresses are excluded.

@@ -99,9 +99,9 @@ type unsent struct{ error }
 // Unwrap returns the classified error.
 func (u unsent) Unwrap() error { return u.error }
 
-// NotExecuted reports whether the error proves that the system has not executed the request: the request was not sent, or the response
-// has a status of 300 or more, except 502 and 504. After other errors, the system may have executed the request, for example if the
-// response was lost or invalid, or if a gateway received no response (502, 504).
+// NotExecuted reports whether the error proves that the system has not executed the request: the request was not sent, or the
+// response has a status of 300 or more, except 502 and 504. After other errors, the system may have executed the request, for
+// example if the response was lost or invalid, or if a gateway received no response (502, 504).
 func NotExecuted(err error) bool {
 	if _, is := errors.AsType[unsent](err); is {
 		return true
@@ -145,8 +145,8 @@ func (c *Client) Do(ctx context.Context, request Request) error {
 	return c.result(request, answer)
 }
 
-// Probe sends a GET request to the address and returns an error only if there is no response: a response with any status shows that the
-// system works. Options.Timeout does not apply; the caller's context must limit the request.
+// Probe sends a GET request to the address. It returns an error only if there is no response: a response with any status shows
+// that the system works. Options.Timeout does not apply; the caller's context must limit the request.
 func (c *Client) Probe(ctx context.Context, address string) error {
 	_, err := c.send(ctx, Request{Method: http.MethodGet, URL: address, Action: "respond"}, "")
 

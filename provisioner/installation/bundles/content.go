@@ -25,7 +25,7 @@ import (
 const (
 	// fileObjects is the archive path of the file with the objects. Its format is plain+v0, with one JSON object per line.
 	fileObjects = "manifests/objects.json"
-	// fileMasked is the archive path of the file with the texts that the bundle provisioner must mask in conditions and events.
+	// fileMasked is the archive path of the file with the strings that the bundle provisioner must mask in conditions and events.
 	fileMasked = "metadata/masked.json"
 	// fileKey is the archive path of the file with the HMAC key.
 	fileKey = "metadata/key"
@@ -131,8 +131,8 @@ func (i *Installer) namespaces(components []installation.Component, content stri
 // namespaceKind matches the kind Namespace in YAML and JSON.
 var namespaceKind = regexp.MustCompile(`kind["']?\s*:\s*["']?Namespace["']?\s*(?:[,}\n\r]|$)`)
 
-// definesNamespace reports whether the files seem to contain a Namespace. It does not parse them, because this would take seconds on each
-// call.
+// definesNamespace reports whether the files seem to contain a Namespace. It does not parse the files, because parsing would take
+// seconds on each call.
 func definesNamespace(files []installation.ManifestFile) bool {
 	return slices.ContainsFunc(files, func(file installation.ManifestFile) bool { return namespaceKind.Match(file.Content) })
 }

@@ -204,8 +204,8 @@ func sameSpec(present, wanted *v1alpha1.BundleDeployment) bool {
 	return string(config) == string(wantedConfig) && equality.Semantic.DeepEqual(one, other)
 }
 
-// sendContent uploads content to the Bundles that wait for it. waiting maps the names of their parts to the reason why the
-// content has not been accepted yet, or to "" if it has been accepted.
+// sendContent uploads content to the Bundles that wait for it. waiting maps the name of each uploaded part to the reason why its
+// content has not been accepted yet, or to "" if the content has been accepted.
 func (i *Installer) sendContent(ctx context.Context, parts []part, key []byte, runtimeID string, found *objects) (waiting map[string]string, err error) {
 	waiting = map[string]string{}
 

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// renewEvery is the interval between two searches for kubeconfigs that are due for renewal. A kubeconfig is valid for at least ten minutes
-	// and due after half of this time.
+	// renewEvery is the interval between two searches for kubeconfigs that are due for renewal. A kubeconfig is valid for at least
+	// ten minutes and is due for renewal after half its lifetime.
 	renewEvery = time.Minute
 	// renewRetry is the delay before another attempt to renew a kubeconfig.
 	renewRetry = 5 * time.Minute

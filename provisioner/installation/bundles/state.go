@@ -49,8 +49,8 @@ func (o *objects) bundle(deployment, content string) *v1alpha1.Bundle {
 	return nil
 }
 
-// progress returns an error if a component has failed. Otherwise it describes the first component that is not installed and
-// healthy, or returns "". sent is the result of sendContent.
+// progress returns an error if a component has failed. Otherwise it describes the first component that is not yet installed or
+// not healthy, or returns "" if there is none. sent is the result of sendContent.
 func (o *objects) progress(runtimeID string, parts []part, sent map[string]string) (waiting string, err error) {
 	for _, part := range parts {
 		deployment := o.deployments[deploymentName(runtimeID, part.name)]

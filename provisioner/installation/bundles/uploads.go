@@ -20,7 +20,8 @@ import (
 const (
 	// uploadTimeout is the default of UploadsOptions.Timeout.
 	uploadTimeout = 30 * time.Second
-	// uploadAttempts is the maximum number of requests in one call. A request is repeated if another replica of the server may accept it.
+	// uploadAttempts is the maximum number of requests in one call of Upload. Upload repeats a request if another replica of the
+	// server may accept it.
 	uploadAttempts = 3
 	// largestResponse is the maximum number of bytes that are read from a response.
 	largestResponse = 1 << 10
@@ -169,7 +170,7 @@ func (r uploadResponse) result() (waiting string, err error) {
 	}
 }
 
-// refused returns the error for a rejected upload. Only operators see the server's text.
+// refused returns the error for a rejected upload. Only operators see the body of the response.
 func (r uploadResponse) refused(kind failure.Kind, text string) error {
 	return failure.New(kind, "the content %s", text).WithReason(failure.ReasonHTTPStatus, failure.ComponentBundles).WithDetail(r.text)
 }

@@ -1,3 +1,3 @@
-// Package installer implements installation.Installer. It converts a plan to the content of a runtime, with values in place of
-// the placeholders, and installs it with package internal/clients/applier, whose documentation describes the guarantees.
+// Package installer implements installation.Installer. It converts a plan to an applier.Content, with values in place of the
+// placeholders. Package internal/clients/applier installs this content, and its documentation describes the guarantees.
 package installer

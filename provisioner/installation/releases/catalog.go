@@ -140,8 +140,8 @@ type brokenError struct{ error }
 func (e *brokenError) Unwrap() error { return e.error }
 
 // explain converts an error from the release method to a failure.Error. Only an unknown version is a mistake in the order; the
-// error then lists the versions in the store. The problems of an invalid release concern only its maintainer, so the text omits
-// them. They are in the cause, which is logged.
+// error then lists the versions in the store. The problems of an invalid release concern only its maintainer, so the message
+// omits them. They are in the cause of the error, which is logged.
 func (c *Catalog) explain(ctx context.Context, version string, err error) error {
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		return failure.Wrap(failure.Permanent, err, "release %s is invalid and cannot be used: operators can find the problems in the "+

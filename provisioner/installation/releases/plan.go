@@ -183,10 +183,11 @@ func sorted(components []component) (ordered []component, circle []string) {
 	return ordered, nil
 }
 
-// resolve merges the values of a component. Later sources override earlier ones: the defaults of the release, the profile, the order's
-// configuration for all components, and the order's configuration for this component. If the component does not declare the key of an
-// entry, resolve ignores an entry for all components and reports an entry for this component as a problem, unless the manifests come from
-// another source. Each key without a value is also a problem. secrets are the keys whose value comes from a secret entry.
+// resolve merges the values of a component. Later sources override earlier ones: the defaults of the release, the profile, the
+// order's configuration for all components, and the order's configuration for this component. A key that the component does not
+// declare is ignored in the configuration for all components. In the configuration for this component, it is a problem, unless
+// the manifests come from another source. A declared key without a value is a problem too. secrets are the keys whose value comes
+// from a secret entry.
 func (c *component) resolve(order spec.Kyma, problems *problems) (values map[string]string, secrets []string) {
 	values = map[string]string{}
 	set := func(entry *spec.Entry) {

@@ -26,8 +26,9 @@ type source struct {
 	digest string
 }
 
-// parseSource parses a source such as https://example.com/manifests.tgz#sha256=… . It rejects addresses with credentials or a query,
-// because addresses appear in responses and messages. Its error texts follow the name of a field.
+// parseSource parses a source such as https://example.com/manifests.tgz#sha256=… . It rejects addresses with credentials or a
+// query, because addresses appear in responses and messages. Its error has no subject: the caller writes the name of the field in
+// front of it.
 func parseSource(text string) (source, error) {
 	parsed, err := url.Parse(text)
 

@@ -235,8 +235,8 @@ func (s *Sources) download(ctx context.Context, from source, to string) error {
 	return nil
 }
 
-// refused returns the error for a response without the file. It is transient if the server is overloaded or fails, because it may
-// recover.
+// refused returns the error for a response without the file. The error is transient if the server is overloaded, fails or reports
+// a timeout, because a later download may succeed.
 func refused(from source, status int) error {
 	kind := failure.Permanent
 	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout {
@@ -247,8 +247,8 @@ func refused(from source, status int) error {
 		WithReason(failure.ReasonInternal, failure.ComponentProvisioner)
 }
 
-// unreachable returns the error of a download without a complete response. Its texts are fixed, because transport errors may quote
-// redirects that contain credentials.
+// unreachable returns the error of a download without a complete response. The error does not contain the text of err, because
+// transport errors may quote redirects that contain credentials.
 func unreachable(from source, err error) error {
 	kind, text := failure.Transient, "the connection failed"
 	timeout := net.Error(nil)

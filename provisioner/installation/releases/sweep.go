@@ -15,7 +15,7 @@ const (
 	// cacheSize is the default of SourcesOptions.CacheSize.
 	cacheSize = 1 << 30
 	// keptFor is how long a source stays in the cache after its last use, even if the cache is too large, because a replica may
-	// be reading it. A temporary folder that is older than this was left behind by a replica that died during a download or a
+	// be reading it. A temporary folder that is older than keptFor was left behind by a replica that died during a download or a
 	// removal.
 	keptFor = time.Hour
 
@@ -101,7 +101,7 @@ func isDigest(name string) bool {
 	return err == nil && len(decoded) == sha256.Size
 }
 
-// sizeOf returns the size of the files in a folder. It ignores files that disappear in the meantime.
+// sizeOf returns the total size of the files in a folder. It ignores files that are removed while it reads the folder.
 func sizeOf(folder string) int64 {
 	var size int64
 

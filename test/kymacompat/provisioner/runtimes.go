@@ -222,8 +222,8 @@ func (p *Provisioner) status(runtime *runtime) map[string]any {
 }
 
 // specific converts the provider-specific part of an order into its output type. An order contains an object with one field per
-// provider. Only the field of the chosen provider is set. In a response, __typename identifies the provider. If an order has no provider-specific part,
-// specific returns nil.
+// provider, of which only the field of the chosen provider is set. In a response, __typename identifies the provider. If an order
+// has no provider-specific part, specific returns nil.
 func specific(ordered any) any {
 	parts, _ := ordered.(map[string]any)
 	types := map[string]string{

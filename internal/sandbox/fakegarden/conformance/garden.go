@@ -185,9 +185,9 @@ func (g Garden) injectFault(ctx context.Context, t *testing.T, shoot string, fau
 	}
 }
 
-// KeepPort gives a runtimes server a fixed port, for restart tests. The port is outside the ephemeral port range, so no outgoing
-// connection uses it while the server is down; a port that the server chooses itself has no such guarantee. Call KeepPort before
-// the server first starts, because the server reads its port from dir/address.
+// KeepPort gives the runtimes.Server with the folder dir a fixed port, for restart tests. The port is outside the ephemeral port
+// range, so no outgoing connection uses it while the server is down; a port that the server chooses itself has no such guarantee.
+// Call KeepPort before the server first starts, because the server reads its port from dir/address.
 func KeepPort(t *testing.T, dir string) {
 	t.Helper()
 	port, err := freeport.Draw(t.Context())

@@ -79,8 +79,8 @@ func (r rejection) send(t *testing.T, g Garden, stored *gardencorev1beta1.Shoot)
 	return r.request(t.Context(), g, stored)
 }
 
-// patchedShoot returns a copy of a valid Shoot with the patch applied. If the patch does not apply or adds an unknown field, the test
-// fails, because the garden would reject the Shoot for the wrong reason.
+// patchedShoot returns a copy of a valid Shoot with the patch applied. If the patch does not apply or adds an unknown field, the
+// test fails, because the garden would reject the Shoot for the wrong reason.
 func patchedShoot(t *testing.T, valid *gardencorev1beta1.Shoot, patch jsonpatch.Patch) *gardencorev1beta1.Shoot {
 	t.Helper()
 	shoot := &gardencorev1beta1.Shoot{}

@@ -21,8 +21,8 @@ import (
 )
 
 // Lifecycle creates a runtime, uses it, changes it and deletes it. It checks the Shoot after each step. Applying an unchanged
-// Shoot must change nothing, and the deletion must leave no objects behind. An admin kubeconfig from before the change must still
-// work after it, because clients use a kubeconfig for several minutes.
+// Shoot must change nothing, and the deletion must leave no objects behind. An admin kubeconfig that was issued before the change
+// must still work afterwards, because clients use a kubeconfig for several minutes.
 func Lifecycle(t *testing.T, g Garden) {
 	ctx := t.Context()
 	shoot := Shoot(g.Namespace, "lifecycle")

@@ -33,8 +33,8 @@ const (
 	FaultSpent Fault = "failed-once"
 	// FaultStuck keeps the operation in the Processing state until the fault is removed.
 	FaultStuck Fault = "stuck"
-	// FaultRateLimit keeps the operation in the Error state, with the code ERR_INFRA_RATE_LIMITS_EXCEEDED, for twice the operation's
-	// duration. Then the operation continues.
+	// FaultRateLimit keeps the operation in the Error state, with the code ERR_INFRA_RATE_LIMITS_EXCEEDED, for twice the time that
+	// the operation takes without a fault. Then the operation continues.
 	FaultRateLimit Fault = "rate-limit"
 	// FaultQuota fails every attempt with ERR_INFRA_QUOTA_EXCEEDED.
 	FaultQuota Fault = "quota"

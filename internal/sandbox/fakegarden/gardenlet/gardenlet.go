@@ -32,7 +32,8 @@ const (
 	// runtime; delays are handled by the queue.
 	workers = 16
 
-	// minRetry and maxRetry limit the delay after a failed reconciliation, which doubles with each consecutive failure of a Shoot.
+	// minRetry and maxRetry limit the delay after a failed reconciliation. The delay doubles with each consecutive failure of a
+	// Shoot.
 	minRetry = 50 * time.Millisecond
 	maxRetry = 5 * time.Second
 )

@@ -170,8 +170,8 @@ func (g *Gardenlet) remove(ctx context.Context, shoot *gardencorev1beta1.Shoot) 
 	return 0, nil
 }
 
-// optimisticPatch returns a patch that fails with a conflict if the Shoot has changed since before was read. A patch replaces the
-// whole list of finalizers, so without this condition it could remove the finalizer of another controller.
+// optimisticPatch returns a patch that fails with a conflict if the stored Shoot is newer than before. A patch replaces the whole
+// list of finalizers, so without this condition it could remove the finalizer of another controller.
 func optimisticPatch(before *gardencorev1beta1.Shoot) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }

@@ -107,10 +107,10 @@ func (r *request) unsupportedPatch() error {
 		"the server does not support this kind of patch for this kind of object", 0, true)
 }
 
-// patched returns an object with a patch applied by merge. It patches the JSON form of responses, which has no managed fields;
-// the field manager then takes these from the stored object. A resource version in the patch becomes part of the patched object
-// and makes the patch conditional. kube-apiserver uses the same patch library, so both order the keys of a RawExtension in the
-// same way.
+// patched returns an object with a patch applied by merge. It patches the JSON that responses contain, which has no managed
+// fields; the field manager takes the managed fields from the stored object. A resource version in the patch becomes part of the
+// patched object and makes the patch conditional. kube-apiserver uses the same patch library, so both order the keys of a
+// RawExtension in the same way.
 func (s *Server) patched(r *request, old object, patch []byte, merge func(document, patch []byte) ([]byte, error)) (client.Object, error) {
 	if old.Object == nil {
 		return nil, apierrors.NewNotFound(r.resource.plural(), r.key.Name)
@@ -130,8 +130,8 @@ func (s *Server) patched(r *request, old object, patch []byte, merge func(docume
 }
 
 // apply performs server-side apply. If the applied configuration has a resource version, it must be the current one. Setting a
-// field of another manager to a different value is a conflict, unless the request has force=true; the field manager of the
-// request then owns the field.
+// field of another manager to a different value is a conflict. With force=true, the field manager of the request becomes the
+// owner of the field instead.
 func (s *Server) apply(r *request, body []byte) (int, any, error) {
 	applied := &unstructured.Unstructured{}
 	if yaml.Unmarshal(body, &applied.Object) != nil || applied.GroupVersionKind() != r.resource.GroupVersionKind {
@@ -280,9 +280,9 @@ func (s *Server) write(r *request, old object, changed client.Object) (object, e
 	return stored, nil
 }
 
-// remove deletes an object. If the preconditions contain a different UID or resource version, it returns a conflict. If the object
-// has finalizers, remove sets its deletion timestamp, and the change that removes the last finalizer also removes the object.
-// Other options are ignored: the server has no dependent objects and no grace periods.
+// remove deletes an object. If the preconditions contain a different UID or resource version, it returns a conflict. If the
+// object has finalizers, remove sets its deletion timestamp, and the change that removes the last finalizer also removes the
+// object. Other options are ignored: the server has no dependent objects and no grace periods.
 func (s *Server) remove(r *request) (int, any, error) {
 	options, err := s.removeOptions(r)
 	if err != nil {

@@ -20,7 +20,7 @@ type Calls struct {
 	verbs map[string]int
 }
 
-// Counts returns a copy of the current counts, by verb. Requests are counted before they are sent, so rejected requests are
+// Counts returns a copy of the current counts, keyed by verb. Requests are counted before they are sent, so rejected requests are
 // included.
 func (c *Calls) Counts() map[string]int {
 	c.mu.Lock()

@@ -13,6 +13,6 @@
 //   - An update with an outdated resource version is a conflict, as is a deletion with a different UID.
 //   - Server-side apply records which manager owns which field.
 //
-// The server itself has no admission rules, no defaults and no authorization. To add a rule, extend the Admit function of the API
-// that uses the server; to add a kind, extend this API's list of kinds; to add a verb, extend Server.answer.
+// The server itself has no admission rules, no defaults and no authorization. To add a rule or a kind, extend the Admit function
+// or the list of kinds of the package that opens the server; to add a verb, extend Server.answer.
 package kubeapi

@@ -271,8 +271,8 @@ func (s *Server) decode(body []byte, wanted schema.GroupVersionKind, into runtim
 	return nil
 }
 
-// readObject decodes the object in the request body. If the path contains no name, readObject sets the name in the request's key
-// to that of the object.
+// readObject decodes the object in the request body. If the path contains no name, readObject copies the name of the object to
+// the key of the request.
 func (s *Server) readObject(r *request) (client.Object, error) {
 	object, err := s.empty(r.resource)
 	if err != nil {
@@ -287,8 +287,8 @@ func (s *Server) readObject(r *request) (client.Object, error) {
 	return object, r.setNamespace(object)
 }
 
-// setNamespace sets the object's namespace to that in the path if the object has none. It returns an error if the object's
-// namespace or name differs from the path.
+// setNamespace sets the object's namespace to the namespace in the path if the object has none. It returns an error if the
+// object's namespace or name differs from the path.
 func (r *request) setNamespace(object client.Object) error {
 	if object.GetNamespace() == "" {
 		object.SetNamespace(r.key.Namespace)

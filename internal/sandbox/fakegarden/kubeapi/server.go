@@ -28,7 +28,7 @@ type Kind struct {
 	// that an earlier version of the program has stored.
 	ReadOnly bool
 	// Review means that clients can only create objects of this kind, such as TokenReviews, and that the server does not store them.
-	// The handler that Options.Subresources contains under the resource name returns the response.
+	// The handler for the resource name in Options.Subresources returns the response.
 	Review bool
 	// ShortNames and Categories are names that clients accept instead of the resource, such as the short name ns for namespaces, or
 	// the category all.
@@ -37,7 +37,8 @@ type Kind struct {
 	// Status means that only requests for the status subresource can change the Status field. The kind must be a Go type with this
 	// field.
 	Status bool
-	// Custom means that real API servers know the kind from a CustomResourceDefinition, so they do not support strategic merge patches for it.
+	// Custom means that real API servers know the kind from a CustomResourceDefinition. They therefore do not support strategic
+	// merge patches for it.
 	Custom bool
 }
 
@@ -76,17 +77,17 @@ type Options struct {
 	// version numbers in the /version response are empty.
 	Version func(ctx context.Context) string
 	// Admit completes and validates a change before it is stored. old is nil for a creation. object is nil for the removal of an
-	// object that has no finalizers left. Admit may modify object but not old, and may increment the generation. Admit must read
-	// other objects through objects; a request to the server would deadlock, because the change holds the lock. If Admit is nil,
-	// every change is accepted.
+	// object that has no finalizers left. Admit may modify object but not old, and may increment the generation. It must use the
+	// reader objects to read other objects: a request to the server would deadlock, because the change holds the lock. If Admit is
+	// nil, every change is accepted.
 	Admit func(ctx context.Context, objects client.Reader, old, object client.Object) error
 	// Authorize rejects requests for objects of a kind. If it is nil, every request is accepted.
 	Authorize func(r *http.Request, kind Kind) error
-	// Subresources contains the handlers of subresources other than status, by name, such as "serviceaccounts/token". It also contains
-	// the handlers of reviews, such as "tokenreviews".
+	// Subresources contains the handlers of subresources other than status, keyed by name, such as "serviceaccounts/token". It also
+	// contains the handlers of reviews, such as "tokenreviews".
 	Subresources map[string]Subresource
 	// Types determines which parts of an object have separate owners in server-side apply. By default, the type is deduced from the
-	// object: each field of a map has an owner, and a list has one owner as a whole.
+	// object: each field of a map has its own owner, and a list has one owner as a whole.
 	Types managedfields.TypeConverter
 }
 
@@ -115,7 +116,7 @@ var (
 type resource struct {
 	Kind
 
-	// objects contains the objects by key. It is guarded by Server.mu.
+	// objects is keyed by namespace and name. Server.mu guards it.
 	objects map[types.NamespacedName]object
 	// fields returns the field manager, which merges changes. Creating a field manager is slow, so it is created only when the first
 	// object of the kind changes.
@@ -173,7 +174,8 @@ func (s *Server) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// List implements client.Reader without sending a request. It returns all objects of a kind, sorted by key. It ignores options.
+// List implements client.Reader without sending a request. It returns all objects of a kind, sorted by namespace and name. It
+// ignores options.
 func (s *Server) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	resource, err := s.resourceOf(into)
 	if err != nil {

@@ -41,8 +41,8 @@ func (s *Server) existing(resource *resource, key types.NamespacedName) (object,
 	return found, nil
 }
 
-// selected returns the objects that satisfy selects, sorted by key, and the resource version of this state. A watch that starts
-// at this version receives every later change.
+// selected returns the objects that satisfy selects, sorted by namespace and name, and the resource version of this state. A
+// watch that starts at this version receives every later change.
 func (s *Server) selected(resource *resource, selects func(client.Object) bool) ([]object, uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -111,7 +111,7 @@ func (s *Server) load() error {
 }
 
 // restore adds the object in a file without admitting it again. If the object's resource version is higher than the server's
-// version counter, it raises the counter to this version.
+// version counter, restore raises the counter to the version of the object.
 func (s *Server) restore(file []byte) error {
 	restored, err := s.decodeFile(file)
 	if err != nil {

@@ -127,8 +127,8 @@ type event struct {
 	Object any             `json:"object"`
 }
 
-// eventStream writes events to a client, one JSON document after the other. Each watch has its own stream, which only one goroutine
-// may use.
+// eventStream writes events to a client, one JSON document after the other. Each watch has its own stream, which only one
+// goroutine may use.
 type eventStream struct {
 	*http.ResponseController
 

@@ -99,8 +99,8 @@ func (s *Server) byToken(request *http.Request, runtime *runtime) (user, bool) {
 	return s.ofToken(request.Context(), token, runtime.technicalID, runtime.api)
 }
 
-// ofToken returns the user that a ServiceAccount token authenticates in the runtime technicalID. It returns false if the token is
-// invalid or its account no longer exists. objects reads that runtime's objects.
+// ofToken returns the user that a ServiceAccount token authenticates in the runtime with the given technical ID. It returns false
+// if the token is invalid or its account no longer exists. objects reads the objects of the runtime.
 func (s *Server) ofToken(ctx context.Context, token, technicalID string, objects client.Reader) (user, bool) {
 	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.HS256})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package runtimes simulates the API servers of all runtimes of a garden. They share one TLS listener on the loopback interface and are
-// served under the path /runtimes/<technical ID>. Server.ServerFor serves one runtime at the root path of another listener.
+// Package runtimes simulates the API servers of all runtimes of a garden. They share one TLS listener on the loopback interface,
+// each under the path /runtimes/<technical ID>. Server.ServerFor serves one runtime at the root path of another listener.
 //
 // Each runtime is a server of package kubeapi with its own objects and files. No workloads run and no controllers react to
 // objects: the lists of Pods, Deployments and other common kinds are empty, and creating one fails with 405. This package adds

@@ -23,9 +23,9 @@ func (s *Server) reviewToken(ctx context.Context, objects client.Reader, technic
 	review.Status = authenticationv1.TokenReviewStatus{Authenticated: valid, User: authenticationv1.UserInfo{Username: found.name}}
 }
 
-// reviewAccess sets the status of a SubjectAccessReview. It grants everything to ServiceAccounts with the cluster-admin role, and
-// to other ServiceAccounts the paths that More.AllowsPath allows. It denies everything else, including access to resources that a
-// role permits.
+// reviewAccess sets the status of a SubjectAccessReview. ServiceAccounts with the cluster-admin role may do everything. Other
+// ServiceAccounts may access only the paths that More.AllowsPath allows. reviewAccess denies everything else, including access to
+// resources that a role permits.
 func (s *Server) reviewAccess(ctx context.Context, objects client.Reader, review *authorizationv1.SubjectAccessReview) {
 	review.TypeMeta = metav1.TypeMeta{Kind: "SubjectAccessReview", APIVersion: authorizationv1.SchemeGroupVersion.String()}
 	review.Status = authorizationv1.SubjectAccessReviewStatus{}

@@ -89,8 +89,8 @@ type Server struct {
 	log       logrus.FieldLogger
 
 	mu sync.RWMutex
-	// runtimes contains the started runtimes by technical ID. Runtimes are replaced, never modified, so requests use them without
-	// the lock.
+	// runtimes contains the started runtimes, keyed by technical ID. Runtimes are replaced, never modified, so requests use them
+	// without the lock.
 	runtimes map[string]*runtime
 }
 

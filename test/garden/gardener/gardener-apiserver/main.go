@@ -25,8 +25,9 @@ func main() {
 	}
 }
 
-// sharedKeys returns a generator that reuses one key per key size. Without it, Gardener generates a key for each admin
-// kubeconfig. That takes half a second of CPU time, which dominates the load when hundreds of runtimes run on one machine.
+// sharedKeys returns a generator that reuses one key per key size. Without this generator, Gardener generates a key for each
+// admin kubeconfig. Each such key takes half a second of CPU time, which dominates the load when hundreds of runtimes run on one
+// machine.
 func sharedKeys() func(io.Reader, int) (*rsa.PrivateKey, error) {
 	var (
 		mutex sync.Mutex

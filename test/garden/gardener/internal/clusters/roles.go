@@ -23,8 +23,8 @@ import (
 const maxAggregations = 10
 
 // aggregateRoles completes the aggregated ClusterRoles of a runtime, such as view and edit: it adds the rules of the roles that
-// they select. It returns when all aggregated roles are complete. In a real cluster, the controller-manager does this. Without
-// it, these roles allow nothing.
+// they select. It returns when all aggregated roles are complete. In a real cluster, the controller-manager adds these rules.
+// Without the rules, the aggregated roles allow nothing.
 func aggregateRoles(ctx context.Context, client kubernetes.Interface) error {
 	for range maxAggregations {
 		list, err := client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{})

@@ -23,7 +23,7 @@ type Simulated struct {
 	simulator *runtimes.Server
 
 	mu sync.Mutex
-	// servers contains the servers of started runtimes by technical ID.
+	// servers contains the servers of started runtimes, keyed by technical ID.
 	servers map[string]*http.Server
 }
 
