@@ -81,7 +81,7 @@ type Record struct {
 	// WaitingFor is the key of an event in an upstream, or empty. The event makes the operation due before NextRun; see
 	// Store.Wake of package storage/operations.
 	WaitingFor string
-	// Payload is the data of the process, as JSON. It is encrypted in the database, and present only in claimed operations.
+	// Payload is the data of the process, as JSON. It is sealed in the database. Only a claim reads it: records from lists have none.
 	Payload json.RawMessage
 
 	CreatedAt, UpdatedAt time.Time

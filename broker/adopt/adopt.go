@@ -233,7 +233,7 @@ func (a *Adopter) store(ctx context.Context, former formerInstance, instance env
 			return err
 		}
 
-		// The insertion does not set the columns that only updates change, so an update sets them.
+		// An insertion leaves out the columns that new instances do not need, so an update sets them.
 		if err := a.Instances.Update(ctx, tx, instance); err != nil {
 			return err
 		}

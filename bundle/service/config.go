@@ -118,7 +118,7 @@ type Sources struct {
 	ConfigMaps bool `env:"CONFIG_MAPS" help:"permit Bundles with a configMaps source"`
 	Upload     bool `env:"UPLOAD"      help:"permit Bundles with an upload source"`
 
-	ImageKeysFile string `env:"IMAGE_KEYS_FILE" help:"file with public keys in PEM form; each image must be signed by one of them with cosign, and by one of the keys in its Bundle; empty means that only Bundles require signatures; read again for each image"`
+	ImageKeysFile string `env:"IMAGE_KEYS_FILE" help:"file with cosign public keys in PEM form, read again for each image; every image must be signed with one of these keys, and with one of the keys in its Bundle if the Bundle lists any; if empty, only images of Bundles that list keys must be signed"`
 }
 
 // Limits restricts the content of a Bundle.

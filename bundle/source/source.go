@@ -99,8 +99,8 @@ func (s Sources) Fetch(ctx context.Context, request Request, into *os.Root) (Res
 	return fetcher.Fetch(ctx, request, into)
 }
 
-// hasBlock reports whether the block that the source's type names is set. For objects that the API server has validated, this is
-// always true.
+// hasBlock reports whether the source has the field that its type requires, such as source.image for the type image. For objects
+// that the API server has validated, this is always true.
 func hasBlock(source v1alpha1.BundleSource) bool {
 	switch source.Type {
 	case v1alpha1.SourceTypeImage:

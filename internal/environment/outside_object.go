@@ -40,8 +40,8 @@ type Credential struct {
 // unknownValidity is how long a kubeconfig is assumed to be valid if it does not contain its expiry.
 const unknownValidity = 4 * time.Hour
 
-// NewCredential describes a kubeconfig that is valid from issued to until. If until is zero, the expiry is unknown. The kubeconfig
-// is renewed after half of its validity, so the other half remains for retries.
+// NewCredential returns the Credential of a kubeconfig that was issued at issued and expires at until. If until is zero, it assumes
+// unknownValidity. The kubeconfig is renewed after half of its validity, so the other half remains for retries.
 func NewCredential(issued, until time.Time) Credential {
 	if until.IsZero() {
 		until = issued.Add(unknownValidity)

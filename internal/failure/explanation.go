@@ -91,7 +91,7 @@ const (
 	// maxScanned is the maximum number of characters of a reported text that are searched for known phrases.
 	maxScanned = 10_000
 	// seeTimeline is the end of an explanation that does not contain the cause.
-	seeTimeline = "; operators find the details in the timeline of the operation"
+	seeTimeline = "; operators can find the details in the timeline of the operation"
 
 	// Reasons that only the Provisioner sets.
 	reasonBadRequest = "err_provisioner_bad_request"

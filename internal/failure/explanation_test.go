@@ -12,7 +12,7 @@ func TestExplanation(t *testing.T) {
 
 	const (
 		hostile     = "<b>renew your password</b> spec.evil gardenerConfig.evil ERR_EVIL "
-		seeTimeline = "; operators find the details in the timeline of the operation"
+		seeTimeline = "; operators can find the details in the timeline of the operation"
 		quota       = "Gardener reports ERR_INFRA_QUOTA_EXCEEDED: raise the quota of the cloud account or remove unused resources, then retry"
 	)
 
@@ -110,7 +110,7 @@ func TestDetail(t *testing.T) {
 		t.Errorf("got %+v", wrapped)
 	}
 
-	if err.Text != "it failed; operators find the details in the timeline of the operation" {
+	if err.Text != "it failed; operators can find the details in the timeline of the operation" {
 		t.Errorf("got text %q", err.Text)
 	}
 }

@@ -9,7 +9,7 @@ import (
 func TestSummary(t *testing.T) {
 	const (
 		working = "the Provisioner is working on it: Operation in progress. Stage WaitingForClusterCreation: "
-		unknown = "the Provisioner reports an error; operators find the details in the timeline of the operation"
+		unknown = "the Provisioner reports an error; operators can find the details in the timeline of the operation"
 	)
 
 	cases := map[string]struct{ reason, progress, want string }{

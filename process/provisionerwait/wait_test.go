@@ -44,7 +44,7 @@ func operation() process.Operation[environment.Data] {
 }
 
 func TestAwait(t *testing.T) {
-	const reports = " reports an error; operators find the details in the timeline of the operation"
+	const reports = " reports an error; operators can find the details in the timeline of the operation"
 
 	failed := func(message string, last provisionerclient.LastError) provisionerclient.Operation {
 		return provisionerclient.Operation{State: provisionerclient.StateFailed, Message: message, LastError: last}

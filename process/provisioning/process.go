@@ -18,9 +18,11 @@ type Operation = process.Operation[environment.Data]
 // Step is a step of the process. Its data is environment.Data.
 type Step = process.Step[environment.Data]
 
-// Provisioner orders runtimes. Repeating an order under the same idempotency key returns the same runtime. targetSecret is the
-// name of the cloud credentials in Gardener. earlierSecrets are the names that earlier orders for the same runtime may have sent.
+// Provisioner orders runtimes.
 type Provisioner interface {
+	// OrderRuntime orders the runtime of the instance. If it was ordered before, OrderRuntime returns the operation of that order.
+	// targetSecret is the name of the cloud credentials in Gardener. earlierSecrets are the names in earlier attempts, one of which
+	// the Provisioner may have accepted.
 	OrderRuntime(ctx context.Context, caller provisionerclient.Caller, instance environment.Instance, targetSecret string,
 		earlierSecrets ...string) (provisionerclient.Operation, error)
 }

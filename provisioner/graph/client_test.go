@@ -135,7 +135,7 @@ func TestOwnersThatCannotBeLabels(t *testing.T) {
 func TestClientErrors(t *testing.T) {
 	t.Parallel()
 
-	const seeTimeline = "; operators find the details in the timeline of the operation"
+	const seeTimeline = "; operators can find the details in the timeline of the operation"
 
 	cases := map[string]struct {
 		reason string

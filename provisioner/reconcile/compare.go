@@ -231,8 +231,8 @@ func (c *Comparer) withoutShoot(ctx context.Context, runtime runtimes.Runtime, o
 	}
 
 	if owner != "" {
-		difference.Meaning = fmt.Sprintf("The Provisioner has a runtime whose Shoot %s belongs to another runtime, %s. The cluster of the "+
-			"first runtime is gone.",
+		difference.Meaning = fmt.Sprintf("The Shoot %s of this runtime is gone: the Shoot that has this name belongs to runtime %s. The cluster of this "+
+			"runtime is gone.",
 			runtime.ShootName, owner)
 	}
 

@@ -128,7 +128,7 @@ func TestFaults(t *testing.T) {
 		"tenant rejected": {
 			reason: "a rejection is permanent, and no runtime remains",
 			field:  "provisionRuntime", faults: []provisioner.Fault{provisioner.TenantRejected},
-			create: "failed: the Provisioner refused to create the runtime; operators find the details in the timeline of the operation",
+			create: "failed: the Provisioner refused to create the runtime; operators can find the details in the timeline of the operation",
 			remove: "succeeded",
 		},
 		"poll unanswered": {

@@ -44,7 +44,7 @@ func (s *Sessions) showLogin(w http.ResponseWriter, r *http.Request) {
 func (s *Sessions) logIn(w http.ResponseWriter, r *http.Request) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" || s.Access.Passwords == nil {
-		s.page(w, r, http.StatusBadRequest, loginPage{Problem: "Log in with the form."})
+		s.page(w, r, http.StatusBadRequest, loginPage{Problem: "Use the form on this page to log in."})
 
 		return
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // seeTimeline is the end of a text that does not name the cause.
-const seeTimeline = "; operators find the details in the timeline of the operation"
+const seeTimeline = "; operators can find the details in the timeline of the operation"
 
 func TestProblems(t *testing.T) {
 	t.Parallel()

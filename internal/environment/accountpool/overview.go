@@ -139,7 +139,7 @@ func (p Pool) Free(ctx context.Context, name string, allow func(Status) error) (
 func (s Status) releasable() error {
 	switch {
 	case s.State != Dirty:
-		return failure.New(failure.Conflict, "The account %q is %s. Only dirty accounts can be released.", s.Name, s.State)
+		return failure.New(failure.Conflict, "The state of the account %q is %s. Only accounts in the state dirty can be released.", s.Name, s.State)
 	case len(s.Shoots) > 0:
 		return failure.New(failure.Conflict, "Shoots still use the account %q: %s.", s.Name, strings.Join(s.Shoots, ", "))
 	case len(s.Instances) > 0:

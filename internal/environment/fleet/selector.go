@@ -129,15 +129,15 @@ func (t Target) beyondRuntime() bool {
 	return t.State != "" || t.byVersion() || t.Labels != "" || t.Percentage != 0
 }
 
-// byVersion reports whether the target matches versions.
+// byVersion reports whether the target selects instances by their versions.
 func (t Target) byVersion() bool { return t.KubernetesVersion != "" || t.KymaVersion != "" }
 
-// ByVersion reports whether any entry matches versions. If not, callers may omit the versions of candidates.
+// ByVersion reports whether any entry selects instances by their versions. If none does, candidates need no versions.
 func (t Targets) ByVersion() bool {
 	return slices.ContainsFunc(t.Include, Target.byVersion) || slices.ContainsFunc(t.Exclude, Target.byVersion)
 }
 
-// ByLabel reports whether any entry matches labels. If not, callers may omit the labels of candidates.
+// ByLabel reports whether any entry selects instances by their labels. If none does, candidates need no labels.
 func (t Targets) ByLabel() bool {
 	byLabel := func(target Target) bool { return target.Labels != "" }
 

@@ -208,7 +208,7 @@ func (m *meter) number() string {
 	}
 
 	if m.at-start > MaxNumber {
-		return fmt.Sprintf("has a number of more than %d characters", MaxNumber)
+		return fmt.Sprintf("has a number longer than %d characters", MaxNumber)
 	}
 
 	if exponent < 0 {

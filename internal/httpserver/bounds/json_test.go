@@ -46,7 +46,7 @@ func TestJSON(t *testing.T) {
 		"HugeExponent":    {"exact arithmetic on this number takes seconds", `{"a":[1e999000]}`, "an exponent beyond 308"},
 		"TinyExponent":    {"a small number costs the same", `1E-309`, "an exponent beyond 308"},
 		"OverflowingOne":  {"the exponent has more than 64 bits", `1e99999999999999999999`, "an exponent beyond 308"},
-		"LongNumber":      {"many digits", strings.Repeat("9", 65), "a number of more than 64 characters"},
+		"LongNumber":      {"many digits", strings.Repeat("9", 65), "a number longer than 64 characters"},
 		"LongName":        {"a name of 257 bytes", `{"` + strings.Repeat("n", 257) + `":1}`, "longer than 256 bytes"},
 		"LongestName":     {"a name of 256 bytes", `{"` + strings.Repeat("n", 256) + `":1}`, ""},
 		"LongText":        {"texts have no limit", `["` + strings.Repeat("n", 1000) + `"]`, ""},

@@ -32,7 +32,7 @@ type component struct {
 	Optional  bool     `yaml:"optional"`
 	// Manifests is the path of a file or folder, relative to release.yaml. The default is the name of the component.
 	Manifests string `yaml:"manifests"`
-	// Values maps the keys in the manifests to their defaults. If a default is nil, the order must set the value.
+	// Values maps the placeholders in the manifests to their default values. If a default is nil, the order must set the value.
 	Values map[string]*string `yaml:"values"`
 	// Profiles maps a profile to values that override the defaults if an order has this profile.
 	Profiles map[spec.Profile]map[string]string `yaml:"profiles"`
