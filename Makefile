@@ -245,7 +245,7 @@ bench: postgres garden ## Measure the broker and write docs/operator/benchmarks.
 LARGE ?= 1000000
 
 .PHONY: bench-large
-bench-large: postgres ## Measure a broker with LARGE (1000000) instances and five times as many operations, and write docs/operator/benchmarks-large.md (half an hour, 60 GB of temporary files).
+bench-large: postgres ## Measure a broker with LARGE (1000000) instances and five times as many operations, and write docs/operator/benchmarks-large.md (half an hour, 60 GB of temporary files). Run `sysctl vm.nr_hugepages=2300` first; docs/operator/sizing.md says why.
 	GOGC=400 go test -run '^$$' -bench . -timeout 0 -v ./test/bench -args -large $(LARGE) -out $(CURDIR)/docs/operator/benchmarks-large.md
 
 .PHONY: release release-snapshot

@@ -32,7 +32,7 @@ Machine: %s.
 `
 
 // largeHead is the introduction of the page about a large database. Its verbs are the numbers of clients, of instances, of
-// operations per instance and of rounds, and the description of the machine.
+// operations per instance, of rounds and of turns, and the description of the machine.
 const largeHead = `# Benchmarks of a large database
 
 Written by ` + "`make bench-large`" + `. The setup is that of [benchmarks.md](benchmarks.md), with %d clients, but the broker's database has %d instances
@@ -42,7 +42,7 @@ that is measured reads the others, which would take 3 GiB per million operations
 tables of the floor have as many rows as those of the broker.
 
 In each of %d rounds, the figures are measured in a database with 1,000 such instances and then in the large one, each alternately with its
-floor, in five turns. The first are measured in a new copy of the small database, and after each round, the rows that it has added to the large one are removed, so that the
+floor, in %d turns. The first are measured in a new copy of the small database, and after each round, the rows that it has added to the large one are removed, so that the
 first pages of lists contain the same kinds of rows in both. The rows "compared to 1000 instances" are the
 quotients of the two ratios; for times, of their inverses. Figures are medians. Accepted operations stay pending. At each start, the broker begins to
 look for values that are sealed with old keys and for instances without a stored address or maintenance window. These searches read all sealed rows
@@ -143,7 +143,7 @@ func Benchmark(b *testing.B) {
 	} else {
 		all = []scenario{{"large", measureLarge}}
 
-		fmt.Fprintf(&page, largeHead, clients, *large, operationsEach, *rounds, machine(b, postgres, strings.Join(largeSettings(), ", ")))
+		fmt.Fprintf(&page, largeHead, clients, *large, operationsEach, *rounds, turns, machine(b, postgres, strings.Join(largeSettings(), ", ")))
 	}
 
 	page.WriteString(report.Header)
@@ -192,7 +192,7 @@ func machine(tb testing.TB, postgres *postgrestest.Server, settings string) stri
 	}
 
 	memory, err := proc.Meminfo()
-	if err != nil || memory.MemTotalBytes == nil {
+	if err != nil || memory.MemTotalBytes == nil || memory.HugePagesTotal == nil {
 		tb.Fatalf("reading the memory of the machine: %v", err)
 	}
 
@@ -203,8 +203,8 @@ func machine(tb testing.TB, postgres *postgrestest.Server, settings string) stri
 		tb.Fatalf("reading the settings of PostgreSQL: %v", err)
 	}
 
-	return fmt.Sprintf("%s, %d cores, %.0f GiB of memory; %s; %s", processors[0].ModelName, runtime.NumCPU(),
-		float64(*memory.MemTotalBytes)/gibibyte, runtime.Version(), database)
+	return fmt.Sprintf("%s, %d cores, %.0f GiB of memory, %d huge pages; %s; %s", processors[0].ModelName, runtime.NumCPU(),
+		float64(*memory.MemTotalBytes)/gibibyte, *memory.HugePagesTotal, runtime.Version(), database)
 }
 
 // open returns a connection to a database, which is closed when the test ends.
