@@ -221,7 +221,7 @@ func TestHostileArchives(t *testing.T) {
 		"long name":        {"no file system has such names", tarred(t, file(strings.Repeat("n", 256), "x")), `is outside the folder or not valid`},
 		"very long name":   {"the error has to stay short", tarred(t, file(strings.Repeat("n", 500_000), "x")), `n…"`},
 		"deep":             {"programs recurse into folders", tarred(t, file(strings.Repeat("d/", 64)+"f", "x")), `has more than 64 elements`},
-		"not UTF-8":        {"JSON cannot hold the name", tarred(t, file("a\xff", "x")), `is not valid`},
+		"not UTF-8":        {"JSON cannot hold the name", tarred(t, file("a\xff", "x")), `or not valid`},
 		"many files":       {"the number of files is bounded", tarred(t, many...), `it has more than 1000 files`},
 		"large file":       {"its size alone is too large", tarred(t, file("a", strings.Repeat("x", 2<<20+1))), `or more than 2 MiB`},
 		"large sum":        {"the sum of the sizes is bounded", tarred(t, file("a", strings.Repeat("x", 1<<20)), file("b", strings.Repeat("x", 1<<20+1))), `or more than 2 MiB`},
