@@ -288,8 +288,7 @@ func (s *session) endComparison(ctx context.Context, client bundleClient, made v
 	}
 }
 
-// compared returns the result of a comparison. While there is no result, it returns nil, and text says what the comparison is
-// waiting for.
+// compared returns the result of a comparison. Until there is one, found is nil, and text names the reason for the wait.
 func (c bundleClient) compared(ctx context.Context, comparing, name string) (found *v1alpha1.Comparison, text string, err error) {
 	deployment, err := c.deployment(ctx, comparing)
 	if err != nil {
