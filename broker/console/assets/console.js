@@ -173,13 +173,6 @@
   });
   document.addEventListener("htmx:sendError", refreshLater);
 
-  // refreshLater repeats a failed refresh. Without that, the page would keep its state until the next change.
-  function refreshLater(event) {
-    if (!isRefresh(event)) return;
-    const live = event.detail.requestConfig.elt, delay = 3000;
-    window.setTimeout(function () { if (live.isConnected) htmx.trigger(live, "sse:change"); }, delay);
-  }
-
   // A refresh waits while the user presses a button or a link, selects text or has opened a dialog: replaced elements would lose the click or the
   // selection. The page refreshes once when the user has finished.
   const waiting = new Set();
@@ -204,6 +197,15 @@
       waiting.delete(each);
       if (each.isConnected) htmx.trigger(each, "sse:change");
     }
+  }
+
+  // refreshLater repeats a failed refresh after three seconds. Without that, the page would keep its state until the next change.
+  function refreshLater(event) {
+    if (!isRefresh(event)) return;
+    window.setTimeout(function () {
+      waiting.add(event.detail.requestConfig.elt);
+      refreshWaiting();
+    }, 3000);
   }
 
   document.addEventListener("htmx:beforeRequest", function (event) {
@@ -267,6 +269,7 @@
     refreshTimes();
     restore();
   });
+
   // htmx sets the attributes of replaced elements again when it settles, so a section may close.
   document.addEventListener("htmx:afterSettle", function () {
     restore();
