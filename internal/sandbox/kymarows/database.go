@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the driver
@@ -19,9 +18,6 @@ import (
 
 // Key is the key with which Encrypt encrypts columns. In tests, it stands for the key of Kyma Provisioner and KEB.
 const Key secret.String = "a key of thirty-two bytes, truly"
-
-// endTimeout limits the wait for the server to remove a closed session from its list of sessions.
-const endTimeout = time.Minute
 
 //go:embed provisioner.sql
 var provisionerSchema string
@@ -92,7 +88,7 @@ func (d Database) Dump() (content string) {
 func (d Database) session(use func(db *sqlx.DB)) {
 	d.Helper()
 
-	db := d.open(d.URL.Reveal())
+	db := d.open()
 	db.SetMaxOpenConns(1)
 
 	var process int
@@ -106,31 +102,14 @@ func (d Database) session(use func(db *sqlx.DB)) {
 		d.Fatal(err)
 	}
 
-	address, err := url.Parse(d.URL.Reveal())
-	if err != nil {
-		d.Fatal("the URL of the database is not valid")
-	}
-
-	address.Path = "/postgres"
-	watcher := d.open(address.String())
-	defer watcher.Close() //nolint:errcheck // It only reads.
-
-	for listed, deadline := true, time.Now().Add(endTimeout); listed; {
-		if err := watcher.GetContext(d.Context(), &listed, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, process); err != nil {
-			d.Fatal(err)
-		}
-
-		if time.Now().After(deadline) {
-			d.Fatalf("the server still lists a closed session after %s", endTimeout)
-		}
-	}
+	postgrestest.WaitForEnd(d, process)
 }
 
-// open connects to a database.
-func (d Database) open(address string) *sqlx.DB {
+// open connects to the database.
+func (d Database) open() *sqlx.DB {
 	d.Helper()
 
-	db, err := sqlx.ConnectContext(d.Context(), "postgres", address)
+	db, err := sqlx.ConnectContext(d.Context(), "postgres", d.URL.Reveal())
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -143,7 +122,7 @@ func (d Database) open(address string) *sqlx.DB {
 func (d Database) Connect(application string) (user string) {
 	d.Helper()
 
-	db := d.open(d.URL.Reveal())
+	db := d.open()
 
 	d.Cleanup(func() { _ = db.Close() }) // the database may already be gone
 	db.SetMaxOpenConns(1)

@@ -85,8 +85,22 @@ func takeAll(ctx context.Context, db *sql.DB) ([]*sql.Conn, error) {
 
 // waitUntilAlone waits until no other client is connected to the postgres database, in which takeAll opens its connections.
 // PostgreSQL ends the process of a closed connection after a delay, and until then the process occupies a slot.
-func (s *Server) waitUntilAlone() (err error) {
-	admin, err := sql.Open("postgres", s.dsn)
+func (s *Server) waitUntilAlone() error {
+	return waitUntilNone(s.dsn, `datname = current_database() AND pid <> pg_backend_pid()`)
+}
+
+// WaitForEnd waits until the shared server no longer lists a session. process is the session's pg_backend_pid.
+func WaitForEnd(tb testing.TB, process int) {
+	tb.Helper()
+
+	if err := waitUntilNone(sharedServer(tb), `pid = $1`, process); err != nil {
+		tb.Fatalf("waiting for the end of a session: %v", err)
+	}
+}
+
+// waitUntilNone waits until no row of pg_stat_activity meets the condition.
+func waitUntilNone(dsn, condition string, args ...any) (err error) {
+	admin, err := sql.Open("postgres", dsn)
 	if err != nil {
 		return fmt.Errorf("connecting to PostgreSQL: %w", err)
 	}
@@ -98,11 +112,10 @@ func (s *Server) waitUntilAlone() (err error) {
 	const pause = 20 * time.Millisecond
 
 	return wait.PollUntilContextTimeout(context.Background(), pause, exhaustTimeout, true, func(ctx context.Context) (bool, error) {
-		var others int
+		var count int
 
-		err := admin.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&others)
+		err := admin.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity WHERE `+condition, args...).Scan(&count)
 
-		return others == 0, err
+		return count == 0, err
 	})
 }
