@@ -233,7 +233,9 @@ func (s *session) wait(ctx context.Context, client *brokerclient.Client, operati
 		})
 	}
 
-	return follow.Follower{Source: client, Clock: s.Clock, View: view, Interval: s.PollInterval, Limit: limit}.Follow(ctx, operationID)
+	return follow.Follower{
+		Source: client, Noun: client.Noun(), Clock: s.Clock, View: view, Interval: s.PollInterval, Limit: limit,
+	}.Follow(ctx, operationID)
 }
 
 // operation returns the current state of an operation, or its final state if the command waits. idOrName is the ID of the

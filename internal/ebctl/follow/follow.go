@@ -34,6 +34,8 @@ type View interface {
 // Moment is the progress that a View shows: the last known operation and the state of the polling.
 type Moment struct {
 	Now time.Time
+	// Noun is the word for an instance: "instance", or "runtime" for operations of a Provisioner.
+	Noun string
 	// Operation is the operation that the last successful call returned. Its ID is empty before the first success.
 	Operation operatorapi.Operation
 	// PollError is the temporary error of the last call, or nil if the call succeeded.
@@ -45,8 +47,10 @@ type Moment struct {
 // Follower waits for operations to end. All fields except Limit are required.
 type Follower struct {
 	Source Source
-	Clock  Clock
-	View   View
+	// Noun is the word for an instance in the view: "instance" or "runtime".
+	Noun  string
+	Clock Clock
+	View  View
 	// Interval is the minimum time between two calls to the source. A longer Retry-After from the broker takes precedence.
 	Interval time.Duration
 	// Limit is the maximum duration of the wait. 0 means no limit.
@@ -89,7 +93,7 @@ func (e *EndedError) Error() string {
 // error wraps the context's error or an error of the source that is not temporary.
 func (f Follower) Follow(ctx context.Context, id string) (operatorapi.Operation, error) {
 	start := f.Clock.Now()
-	seen := Moment{Next: start}
+	seen := Moment{Next: start, Noun: f.Noun}
 
 	for {
 		seen.Now = f.Clock.Now()

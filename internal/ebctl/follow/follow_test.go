@@ -160,7 +160,7 @@ func TestFollow(t *testing.T) {
 			source := &source{clock: clock, start: start, answers: tc.answers}
 			view := &recorder{start: start}
 
-			_, err := follow.Follower{Source: source, Clock: clock, View: view, Interval: second, Limit: tc.limit}.
+			_, err := follow.Follower{Source: source, Noun: "instance", Clock: clock, View: view, Interval: second, Limit: tc.limit}.
 				Follow(t.Context(), "op")
 
 			if diff := cmp.Diff(tc.asked, source.asked); diff != "" {
@@ -190,7 +190,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 		}
 	}
 
-	_, err := follow.Follower{Source: source, Clock: clock, View: &recorder{}, Interval: time.Second}.Follow(ctx, "op")
+	_, err := follow.Follower{Source: source, Noun: "instance", Clock: clock, View: &recorder{}, Interval: time.Second}.Follow(ctx, "op")
 
 	want := "stopped waiting for operation op, which continues: context canceled"
 	if !errors.Is(err, context.Canceled) || err.Error() != want {

@@ -72,8 +72,8 @@ func frame(moment Moment) []string {
 	lines := []string{"waiting for the first response"}
 
 	if moment.Operation.ID != "" {
-		lines = []string{output.Line(fmt.Sprintf("%s of instance %s: %s, %s",
-			explained.Kind, explained.InstanceID, explained.State, output.Duration(explained.Elapsed())) + left(explained))}
+		lines = []string{output.Line(fmt.Sprintf("%s of %s %s: %s, %s",
+			explained.Kind, moment.Noun, explained.InstanceID, explained.State, output.Duration(explained.Elapsed())) + left(explained))}
 	}
 
 	if explained.Percent > 0 {

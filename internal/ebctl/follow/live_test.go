@@ -49,7 +49,7 @@ func moments() []follow.Moment {
 	failed.State, failed.FinishedAt = "failed", finished
 	failed.Problem = operatorapi.Problem{Message: "quota exceeded"}
 
-	return []follow.Moment{
+	moments := []follow.Moment{
 		{Now: at(0), Next: at(1), PollError: errUnavailable},
 		{Now: at(1), Operation: accepted},
 		{Now: at(5), Operation: running},
@@ -59,6 +59,12 @@ func moments() []follow.Moment {
 		{Now: at(72), Operation: failed},
 		{Now: at(72), Operation: done},
 	}
+
+	for i := range moments {
+		moments[i].Noun = "instance"
+	}
+
+	return moments
 }
 
 func TestLive(t *testing.T) {
