@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -56,7 +57,11 @@ func (b *bundler) serve(ctx context.Context) error {
 
 	b.status <- status
 
-	return fmt.Errorf("the bundle provisioner exited unexpectedly: %w", <-ended)
+	if err := <-ended; err != nil {
+		return fmt.Errorf("the bundle provisioner exited unexpectedly: %w", err)
+	}
+
+	return errors.New("the bundle provisioner exited unexpectedly, with status 0")
 }
 
 // variables returns the environment variables that configure the bundle provisioner. status is the address for its health and

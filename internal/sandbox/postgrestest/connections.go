@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// exhaustTimeout is how long opening all connections of a server may take. Clients that reconnect in a loop compete for
-// connection slots, so it can take many attempts.
-const exhaustTimeout = 2 * time.Minute
+// connectionsTimeout limits the opening of all connections of a server, and the wait for the end of sessions. Clients that reconnect
+// in a loop compete for connection slots, so opening all of them can take many attempts.
+const connectionsTimeout = 2 * time.Minute
 
 // ExhaustConnections terminates the connections of all other clients and opens every connection that the server allows, until
 // release is called or the test ends. During that time, new connections fail with the error too_many_connections (53300). release
@@ -27,7 +27,7 @@ func (s *Server) ExhaustConnections(tb testing.TB) (release func()) {
 		tb.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(tb.Context(), exhaustTimeout)
+	ctx, cancel := context.WithTimeout(tb.Context(), connectionsTimeout)
 	defer cancel()
 
 	taken, err := takeAll(ctx, db)
@@ -111,7 +111,7 @@ func waitUntilNone(dsn, condition string, args ...any) (err error) {
 
 	const pause = 20 * time.Millisecond
 
-	return wait.PollUntilContextTimeout(context.Background(), pause, exhaustTimeout, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(context.Background(), pause, connectionsTimeout, true, func(ctx context.Context) (bool, error) {
 		var count int
 
 		err := admin.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity WHERE `+condition, args...).Scan(&count)
