@@ -18,6 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/crashtest"
 	"github.com/environment-broker/environment-broker/process/orchestrating"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // proxied calls the conductor through the proxy of a replica.
@@ -138,7 +139,7 @@ func TestCrashes(t *testing.T) {
 		nth = 1
 	}
 
-	crashtest.Sample(t, nth, scenario())
+	crashtest.Sample(t, harness.Seed(t), nth, scenario())
 }
 
 // TestSchedule checks that nothing starts before the time of the order, and that the orchestration continues although a replica dies
@@ -146,7 +147,7 @@ func TestCrashes(t *testing.T) {
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 
-	crashtest.Sample(t, 10, crashtest.Scenario[environment.Data]{
+	crashtest.Sample(t, harness.Seed(t), 10, crashtest.Scenario[environment.Data]{
 		Name: "schedule", Kind: environment.KindOrchestrate, Expected: "operations:\n- orchestrate succeeded\n",
 		Open: func(t *testing.T) crashtest.Env[environment.Data] {
 			t.Helper()

@@ -266,7 +266,7 @@ func TestFleetCrashes(t *testing.T) {
 		nth = 1
 	}
 
-	crashtest.Sample(t, nth, fleetScenario(crashTargets, fleetLimits{all: 6, region: 3, provider: 4, firstEnd: "00:50", ownerWithin: time.Hour}))
+	crashtest.Sample(t, harness.Seed(t), nth, fleetScenario(crashTargets, fleetLimits{all: 6, region: 3, provider: 4, firstEnd: "00:50", ownerWithin: time.Hour}))
 }
 
 // TestFleetStorm injects faults at random writes and calls of a large orchestration: 10,000 targets with SOAK_DURATION, otherwise 300. Each

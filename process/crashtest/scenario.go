@@ -51,19 +51,14 @@ type Env[D any] struct {
 	Upstream func() any
 }
 
-// Matrix runs every scenario once for each possible fault.
-func Matrix[D any](t *testing.T, scenarios ...Scenario[D]) {
-	t.Helper()
-	Sample(t, 1, scenarios...)
-}
-
-// Sample runs every scenario with every nth possible fault. Use it where Matrix takes too long.
-func Sample[D any](t *testing.T, nth int, scenarios ...Scenario[D]) {
+// Sample runs every scenario once for every nth possible fault, or for each one if nth is 1. The seed selects the first of them, so runs
+// with different seeds inject different faults. Every scenario runs with at least one fault.
+func Sample[D any](t *testing.T, seed uint64, nth int, scenarios ...Scenario[D]) {
 	t.Helper()
 
 	each(t, scenarios, func(possible []Fault) [][]Fault {
 		var plans [][]Fault
-		for i := 0; i < len(possible); i += nth {
+		for i := randomOf(seed, possible).IntN(min(nth, len(possible))); i < len(possible); i += nth {
 			plans = append(plans, possible[i:i+1])
 		}
 
@@ -77,7 +72,7 @@ func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]
 	t.Helper()
 
 	each(t, scenarios, func(possible []Fault) [][]Fault {
-		random := rand.New(rand.NewPCG(seed, uint64(len(possible))))
+		random := randomOf(seed, possible)
 
 		var plans [][]Fault
 		for range count {
@@ -86,6 +81,12 @@ func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]
 
 		return plans
 	})
+}
+
+// randomOf returns the source that selects from the possible faults of a scenario. Scenarios with different numbers of faults get
+// different sources from one seed.
+func randomOf(seed uint64, possible []Fault) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, uint64(len(possible)))) //nolint:gosec // chooses test data
 }
 
 // Storm runs the scenario once and injects random faults. every is the average number of calls per fault. The seed selects the

@@ -14,7 +14,7 @@ import (
 )
 
 // sample is the number of points per scenario that TestKilled tests if SOAK_DURATION is not set.
-const sample = 7
+const sample = 4
 
 // TestKilled runs each scenario once to find its points, and then once for each tested point, at which it kills the bundler.
 func TestKilled(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 )
 
 // provisionerSample is the number of points that TestProvisionerKilled tests if SOAK_DURATION is not set.
-const provisionerSample = 5
+const provisionerSample = 3
 
 // tenant is the tenant that owns the runtime.
 const tenant = "acme"

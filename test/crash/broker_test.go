@@ -861,8 +861,8 @@ func brokerScenarios(t *testing.T, garden *fakegarden.Memory, open database) []c
 	)...)
 }
 
-// deletionFaults is the share of faults that TestDeletionsOfTrials runs: one in nine. This small share is enough, because other
-// scenarios test suspensions, resumptions and deletions separately.
+// deletionFaults is the largest share of faults that TestDeletionsOfTrials runs: one in nine. This small share is enough, because
+// other scenarios test suspensions, resumptions and deletions separately.
 const deletionFaults = 9
 
 // TestDeletionsOfTrials runs the crash matrix for the deletion of an instance during its suspension and during its resumption.
@@ -871,9 +871,9 @@ func TestDeletionsOfTrials(t *testing.T) {
 
 	type f = *brokerFixture
 
-	garden := newGarden(t)
+	garden, s := newGarden(t), selected(t)
 
-	crashtest.Sample(t, deletionFaults, newBrokerScenarios(t, garden, storagetest.SQLite,
+	crashtest.Sample(t, s.seed, max(s.every, deletionFaults), newBrokerScenarios(t, garden, storagetest.SQLite,
 		brokerScenario{
 			name: "during-suspension", kind: environment.KindDeprovision,
 			before: []request{f.provisionTrial}, during: f.suspend, delay: change, request: f.deprovisionTrial,

@@ -2,7 +2,6 @@ package crash
 
 import (
 	"flag"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/environment-broker/environment-broker/broker/service"
@@ -12,14 +11,34 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// Flags for the tests that inject two faults. "go test ./test/crash -run Pairs -pairs 500 -seed 7" searches longer.
-var (
-	pairs = flag.Int("pairs", 10, "number of pairs of faults for each scenario")
-	seed  = flag.Uint64("seed", 1, "seed that draws the pairs of faults")
-)
+// pairs is a flag for a longer search: "TEST_SEED=7 go test ./test/crash -run Pairs -pairs 500".
+var pairs = flag.Int("pairs", 0, "number of pairs of faults for each scenario (default 4, with SOAK_DURATION 10)")
 
-// postgresSample is the share of faults that also run on PostgreSQL: one in 23.
-const postgresSample = 23
+// selection says which faults the tests of this package inject. TEST_SEED sets the seed of the random choices.
+type selection struct {
+	seed uint64
+	// every and postgres are the shares of faults that run on SQLite and on PostgreSQL: one in every, one in postgres, and at least one
+	// for each scenario.
+	every, postgres int
+	// pairs is the number of pairs of faults for each scenario.
+	pairs int
+}
+
+// selected returns the selection for `make soak`, which sets SOAK_DURATION, or else the smaller one for `make test`.
+func selected(t *testing.T) selection {
+	t.Helper()
+
+	s := selection{seed: harness.Seed(t), every: 40, postgres: 120, pairs: 4}
+	if harness.SoakDuration(t) > 0 {
+		s = selection{seed: s.seed, every: 1, postgres: 23, pairs: 10}
+	}
+
+	if *pairs > 0 {
+		s.pairs = *pairs
+	}
+
+	return s
+}
 
 func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
 	garden := newGarden(t)
@@ -28,57 +47,32 @@ func TestEveryRegisteredProcessHasAScenario(t *testing.T) {
 	crashtest.Covers(t, provisionerservice.Processes(provisionerservice.DefaultConfig(), provisionerservice.Parts{}), provisionerScenarios(t, garden, storagetest.SQLite)...)
 }
 
-const (
-	// fullScenarios is the share of scenarios that run with every fault if SOAK_DURATION is not set: one in fifteen.
-	fullScenarios = 15
-	// sampledFaults is the share of faults that run in the other scenarios: one in twenty.
-	sampledFaults = 20
-)
-
-// matrix runs every scenario with one fault per run. With SOAK_DURATION, which `make soak` sets, every scenario runs with every
-// fault. Otherwise a random fifteenth of the scenarios runs with every fault, and the other scenarios run with a sample of the
-// faults. TEST_SEED sets the seed of this choice.
-func matrix[D any](t *testing.T, scenarios []crashtest.Scenario[D]) {
-	t.Helper()
-
-	full := len(scenarios)
-
-	if harness.SoakDuration(t) == 0 {
-		seed := harness.Seed(t)
-		rand.New(rand.NewPCG(seed, seed)).Shuffle(len(scenarios), func(i, j int) { scenarios[i], scenarios[j] = scenarios[j], scenarios[i] })
-		full = (len(scenarios) + fullScenarios - 1) / fullScenarios
-	}
-
-	crashtest.Matrix(t, scenarios[:full]...)
-	crashtest.Sample(t, sampledFaults, scenarios[full:]...)
-}
-
 func TestBroker(t *testing.T) {
 	t.Parallel()
 
-	garden := newGarden(t)
-	matrix(t, brokerScenarios(t, garden, storagetest.SQLite))
+	garden, s := newGarden(t), selected(t)
+	crashtest.Sample(t, s.seed, s.every, brokerScenarios(t, garden, storagetest.SQLite)...)
 }
 
 func TestProvisioner(t *testing.T) {
 	t.Parallel()
 
-	garden := newGarden(t)
-	matrix(t, provisionerScenarios(t, garden, storagetest.SQLite))
+	garden, s := newGarden(t), selected(t)
+	crashtest.Sample(t, s.seed, s.every, provisionerScenarios(t, garden, storagetest.SQLite)...)
 }
 
 func TestBrokerPairs(t *testing.T) {
 	t.Parallel()
 
-	garden := newGarden(t)
-	crashtest.Pairs(t, *seed, *pairs, brokerScenarios(t, garden, storagetest.SQLite)...)
+	garden, s := newGarden(t), selected(t)
+	crashtest.Pairs(t, s.seed, s.pairs, brokerScenarios(t, garden, storagetest.SQLite)...)
 }
 
 func TestProvisionerPairs(t *testing.T) {
 	t.Parallel()
 
-	garden := newGarden(t)
-	crashtest.Pairs(t, *seed, *pairs, provisionerScenarios(t, garden, storagetest.SQLite)...)
+	garden, s := newGarden(t), selected(t)
+	crashtest.Pairs(t, s.seed, s.pairs, provisionerScenarios(t, garden, storagetest.SQLite)...)
 }
 
 func TestBrokerOnPostgreSQL(t *testing.T) {
@@ -86,7 +80,8 @@ func TestBrokerOnPostgreSQL(t *testing.T) {
 
 	postgres(t) // starts the server before the scenarios, which run in fake time
 
-	crashtest.Sample(t, postgresSample, brokerScenarios(t, newGarden(t), postgres)...)
+	s := selected(t)
+	crashtest.Sample(t, s.seed, s.postgres, brokerScenarios(t, newGarden(t), postgres)...)
 }
 
 func TestProvisionerOnPostgreSQL(t *testing.T) {
@@ -94,5 +89,6 @@ func TestProvisionerOnPostgreSQL(t *testing.T) {
 
 	postgres(t)
 
-	crashtest.Sample(t, postgresSample, provisionerScenarios(t, newGarden(t), postgres)...)
+	s := selected(t)
+	crashtest.Sample(t, s.seed, s.postgres, provisionerScenarios(t, newGarden(t), postgres)...)
 }

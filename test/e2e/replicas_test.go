@@ -21,8 +21,10 @@ import (
 const (
 	// lease is short, because the tests keep a frozen replica stopped until its leases have expired.
 	lease = 2 * time.Second
-	// orderCount is the number of instances per round, and customerCount is the number of concurrent customers.
-	orderCount    = 250
+	// orderCount is the number of instances per round, and soakOrderCount the number if SOAK_DURATION is set.
+	orderCount     = 120
+	soakOrderCount = 250
+	// customerCount is the number of concurrent customers.
 	customerCount = 40
 )
 
@@ -34,12 +36,17 @@ func TestReplicas(t *testing.T) {
 	seed, duration := harness.Seed(t), harness.SoakDuration(t)
 	f := newFleet(t, "APP_LEASE_DURATION="+lease.String(), "APP_SHUTDOWN_DELAY=0s", "APP_WORKERS=20")
 
+	count := orderCount
+	if duration > 0 {
+		count = soakOrderCount
+	}
+
 	var remaining []*order
 
 	began := time.Now()
 
 	for round := range uint64(1000) {
-		remaining = f.runRound(seed+round, remaining)
+		remaining = f.runRound(seed+round, count, remaining)
 
 		if f.Failed() || time.Since(began) > duration {
 			return
@@ -47,13 +54,13 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// runRound deletes the instances of the previous round, orders new instances under faults, and checks the results. It returns the
+// runRound deletes the instances of the previous round, orders count new instances under faults, and checks the results. It returns the
 // orders whose instances remain.
-func (f *fleet) runRound(seed uint64, before []*order) (remaining []*order) {
+func (f *fleet) runRound(seed uint64, count int, before []*order) (remaining []*order) {
 	f.Helper()
 
 	random := rand.New(rand.NewPCG(seed, seed))
-	orders := newOrders(random, fmt.Sprintf("i%04x", seed&0xffff), orderCount)
+	orders := newOrders(random, fmt.Sprintf("i%04x", seed&0xffff), count)
 	faults := f.drawFaults(random, len(orders))
 
 	f.Logf("TEST_SEED=%d", seed)
