@@ -86,7 +86,7 @@ func Pairs[D any](t *testing.T, seed uint64, count int, scenarios ...Scenario[D]
 // randomOf returns the source that selects from the possible faults of a scenario. Scenarios with different numbers of faults get
 // different sources from one seed.
 func randomOf(seed uint64, possible []Fault) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, uint64(len(possible)))) //nolint:gosec // chooses test data
+	return rand.New(rand.NewPCG(seed, uint64(len(possible))))
 }
 
 // Storm runs the scenario once and injects random faults. every is the average number of calls per fault. The seed selects the
