@@ -105,7 +105,7 @@ soak: postgres patroni garden ## Run the replica scenarios, the failovers of Pos
 
 # go test fuzzes one target of one package at a time. There is a target for each decoder; as plain tests, they run with their seeds only.
 .PHONY: fuzz
-fuzz: ## Run each fuzz target for FUZZ_DURATION (30s, ten minutes in total).
+fuzz: ## Run each fuzz target for FUZZ_DURATION (30s, about 40 minutes in total).
 	@grep -rn --include='*_test.go' -o '^func Fuzz[A-Za-z]*' . | sort | while IFS=: read -r file _ target; do \
 		echo "$${file%/*} $${target#func }"; \
 		go test -timeout 0 -run '^$$' -fuzz "^$${target#func }\$$" -fuzztime $(FUZZ_DURATION) -fuzzminimizetime 1x "$${file%/*}" < /dev/null || exit 1; done
