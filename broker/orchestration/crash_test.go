@@ -3,7 +3,6 @@ package orchestration_test
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -135,7 +134,7 @@ func TestCrashes(t *testing.T) {
 	t.Parallel()
 
 	nth := 25
-	if os.Getenv("SOAK_DURATION") != "" {
+	if harness.SoakDuration(t) > 0 {
 		nth = 1
 	}
 

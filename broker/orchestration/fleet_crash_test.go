@@ -2,7 +2,6 @@ package orchestration_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -253,16 +252,13 @@ func (s *simulated) checkFleet(limits fleetLimits) {
 	}
 }
 
-// soaking reports whether to run the long tests in full.
-func soaking() bool { return os.Getenv("SOAK_DURATION") != "" }
-
 // TestFleetCrashes kills, freezes and disconnects replicas at the writes and calls of an orchestration with waves, windows, a gate
 // and a pause: at each of them with SOAK_DURATION, otherwise at some.
 func TestFleetCrashes(t *testing.T) {
 	t.Parallel()
 
 	nth := 40
-	if soaking() {
+	if harness.SoakDuration(t) > 0 {
 		nth = 1
 	}
 
@@ -276,7 +272,7 @@ func TestFleetStorm(t *testing.T) {
 	t.Parallel()
 
 	targets, every, limits := 300, 60, fleetLimits{all: 40, region: 25, provider: 30, firstEnd: "00:12"}
-	if soaking() {
+	if harness.SoakDuration(t) > 0 {
 		targets, every, limits = 10_000, 400, fleetLimits{all: 300, region: 200, provider: 250, firstEnd: "00:12"}
 	}
 

@@ -28,7 +28,7 @@ const (
 	customerCount = 40
 )
 
-// TestReplicas orders and deletes hundreds of instances while replicas are killed, frozen and stopped, and PostgreSQL is
+// TestReplicas orders and deletes more than a hundred instances while replicas are killed, frozen and stopped, and PostgreSQL is
 // restarted. Every accepted operation must end. Each remaining instance must have one Shoot, and no other Shoots may remain.
 //
 // TEST_SEED repeats a run. The test starts new rounds, each with a new seed, until SOAK_DURATION has passed.

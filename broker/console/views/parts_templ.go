@@ -17,8 +17,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// live returns the attributes, including the ID, of an element that replaces its content after each change and at the given further triggers
-// of htmx. It requests the page at the address and takes the content of the element with the same ID.
+// live returns the attributes, including the ID, of an element that replaces its content after each change: it requests the page at the
+// address and takes the content of the element with the same ID. triggers are additional htmx triggers, such as "every 5s".
 func live(id, address string, triggers ...string) templ.Attributes {
 	return templ.Attributes{
 		"id": id, "data-live": true, "hx-get": address, "hx-trigger": strings.Join(append([]string{"sse:change"}, triggers...), ", "),

@@ -107,7 +107,7 @@ func newTemplate(ctx context.Context, dsn string, fill func(config storage.Confi
 		return "", err
 	}
 
-	if err := administer(ctx, dsn, `CREATE DATABASE `+name); err != nil {
+	if err := create(ctx, dsn, name, emptyTemplate); err != nil {
 		return "", err
 	}
 
@@ -162,9 +162,7 @@ func newDatabase(tb testing.TB, dsn, template string) storage.Config {
 	tb.Helper()
 
 	name := randomName()
-
-	// PostgreSQL's default strategy writes every page of the copy to the log, and takes three times as long.
-	if err := administer(tb.Context(), dsn, `CREATE DATABASE `+name+` TEMPLATE `+template+` STRATEGY FILE_COPY`); err != nil {
+	if err := create(tb.Context(), dsn, name, template); err != nil {
 		tb.Fatalf("creating a database: %v", err)
 	}
 
@@ -180,6 +178,12 @@ func newDatabase(tb testing.TB, dsn, template string) storage.Config {
 	}
 
 	return config
+}
+
+// create copies a template database. PostgreSQL's default strategy writes every page of the copy to the log, and takes three times as
+// long.
+func create(ctx context.Context, dsn, name, template string) error {
+	return administer(ctx, dsn, `CREATE DATABASE `+name+` TEMPLATE `+template+` STRATEGY FILE_COPY`)
 }
 
 func randomName() string { return "test_" + uuid.NewString()[:8] }
