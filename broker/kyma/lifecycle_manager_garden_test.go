@@ -19,6 +19,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/lifecyclemanager"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 // realPlane is a kube-apiserver that plays the control plane.
@@ -34,16 +35,10 @@ type realPlane struct {
 func startPlane(t *testing.T) *realPlane {
 	t.Helper()
 
-	p := &realPlane{T: t, environment: &envtest.Environment{BinaryAssetsDirectory: filepath.Join("..", "..", ".bin")}}
+	p := &realPlane{T: t, environment: apiserver.Run(t)}
 
-	config, err := p.environment.Start()
-	if err != nil {
-		t.Fatalf("starting the kube-apiserver in .bin, which `make garden` builds: %v", err)
-	}
-
-	t.Cleanup(func() { p.must(p.environment.Stop()) })
-
-	p.Client, err = client.New(config, client.Options{})
+	var err error
+	p.Client, err = client.New(p.environment.Config, client.Options{})
 	p.must(err)
 
 	p.tested = p.clientOf(p.environment.KubeConfig)

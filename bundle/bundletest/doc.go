@@ -1,3 +1,3 @@
-// Package bundletest helps to test the bundle provisioner. With the build tag garden, it can start etcd and a kube-apiserver that
-// serves the provisioner's CustomResourceDefinitions.
+// Package bundletest helps to test the bundle provisioner. Its functions have the build tag garden, because they need an API
+// server with the provisioner's CustomResourceDefinitions.
 package bundletest

@@ -38,6 +38,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/controller/bundles"
 	"github.com/environment-broker/environment-broker/bundle/format"
 	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 // api is the configuration of the API server that all tests share.
@@ -45,7 +46,7 @@ var api *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(bundletest.Main(m, &api))
+	os.Exit(apiserver.Main(m, &api, apiserver.CRDs))
 }
 
 // anything is the format of the second class: it accepts every bundle with a file.

@@ -36,6 +36,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/content"
 	"github.com/environment-broker/environment-broker/bundle/service"
 	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 // bundleFiles returns a bundle in a format, with the ConfigMap that it installs. Each bundle has its own objects.
@@ -251,7 +252,7 @@ func indent(text string) string {
 // TestSourcesAndFormats installs a bundle of each format from each source, with manifests in the form of rukpak's documentation, on the cluster
 // of the Bundles and on another one.
 func TestSourcesAndFormats(t *testing.T) {
-	target := bundletest.Target(t) // it stops after the service, whose watches would keep it
+	target := apiserver.Run(t).Config // it stops after the service, whose watches would keep it
 	replica, config := startAll(t)
 	from, uploads := newOrigins(t, config.Namespace), reader(t, config)
 	clusters := map[string]client.Client{"hub": from.Client, "target": from.prepare(target)}
@@ -315,7 +316,7 @@ func (o *origins) prepare(target *rest.Config) client.Client {
 
 	if err := o.Create(o.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: "target"},
-		Data:       map[string][]byte{"kubeconfig": bundletest.Kubeconfig(o.T, target)},
+		Data:       map[string][]byte{"kubeconfig": apiserver.Kubeconfig(o.T, target)},
 	}); err != nil {
 		o.Fatal(err)
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/service"
 	"github.com/environment-broker/environment-broker/internal/archive"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 var api *rest.Config
@@ -41,7 +42,7 @@ var api *rest.Config
 func TestMain(m *testing.M) {
 	engines.Main()
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(bundletest.Main(m, &api))
+	os.Exit(apiserver.Main(m, &api, apiserver.CRDs))
 }
 
 // settings returns a configuration with its own classes, so that the services of other tests ignore its Bundles.

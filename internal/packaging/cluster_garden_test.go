@@ -17,12 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 // cluster is a real API server. It has no nodes, so Pods do not run.
 var cluster *rest.Config
 
-func TestMain(m *testing.M) { os.Exit(bundletest.Main(m, &cluster)) }
+func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &cluster, apiserver.CRDs)) }
 
 // restricted creates the namespace of the release, in which Pod Security enforces the restricted level.
 func restricted(t *testing.T) client.Client {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 // TestInstallation runs the commands of the page for Helm and Kustomize, in the order of the page, on a real API server of its own: namespace and Secrets,
 // evaluation, upgrade to production, removal, and the kustomization.
 func TestInstallation(t *testing.T) {
-	target := bundletest.Target(t)
+	target := apiserver.Run(t).Config
 	connection := bundletest.Client(t, target)
 	folder := t.TempDir()
 
@@ -58,7 +59,7 @@ func TestInstallation(t *testing.T) {
 	}
 
 	for name, content := range map[string][]byte{
-		"kubeconfig": bundletest.Kubeconfig(t, target), "values.yaml": values[1],
+		"kubeconfig": apiserver.Kubeconfig(t, target), "values.yaml": values[1],
 		"gardener.kubeconfig": []byte("a kubeconfig"), "postgres-ca.crt": []byte("a certificate"),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {

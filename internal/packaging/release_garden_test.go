@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/environment-broker/environment-broker/bundle/bundletest"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 // releasedChart is the address of the chart on the page.
@@ -72,7 +72,7 @@ func TestReleasedChart(t *testing.T) {
 		t.Fatal("the page does not install the chart of a release")
 	}
 
-	for name, content := range map[string][]byte{"kubeconfig": bundletest.Kubeconfig(t, cluster), "values.yaml": values[1]} {
+	for name, content := range map[string][]byte{"kubeconfig": apiserver.Kubeconfig(t, cluster), "values.yaml": values[1]} {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -26,9 +26,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 	"github.com/environment-broker/environment-broker/test/bench/load"
 	"github.com/environment-broker/environment-broker/test/bench/report"
 	"github.com/environment-broker/environment-broker/test/harness"
@@ -49,19 +49,7 @@ type bundler struct {
 func (s *scope) startBundler() *bundler {
 	ctrl.SetLogger(logr.Discard())
 
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory: filepath.Join(harness.Root, ".bin"),
-		CRDDirectoryPaths:     []string{filepath.Join(harness.Root, "resources", "crds")}, ErrorIfCRDPathMissing: true,
-	}
-	config, err := environment.Start()
-	s.check(err)
-	s.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			s.Error(err)
-		}
-	})
-
-	config.QPS = -1
+	config := apiserver.Run(s, apiserver.CRDs).Config
 	scheme := runtime.NewScheme()
 
 	s.check(clientscheme.AddToScheme(scheme))

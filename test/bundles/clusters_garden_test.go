@@ -66,7 +66,7 @@ func start() (stop func(), err error) {
 	built := make(chan error, 1)
 	go func() { built <- build(folder) }()
 
-	etcd := &envtest.Etcd{Path: filepath.Join(harness.Root, ".bin", "etcd")}
+	etcd := &envtest.Etcd{Path: filepath.Join(harness.Root, ".bin", "etcd"), StartTimeout: harness.Patience}
 	stop = func() {
 		for _, each := range []*cluster{hub, target} {
 			if each != nil {

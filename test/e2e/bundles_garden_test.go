@@ -26,7 +26,6 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
@@ -34,6 +33,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -52,30 +52,16 @@ func startHub(t *testing.T) *hub {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory: filepath.Join(harness.Root, ".bin"), ControlPlaneStartTimeout: harness.Patience, ControlPlaneStopTimeout: harness.Patience,
-		CRDDirectoryPaths: []string{filepath.Join(harness.Root, "resources", "crds")}, ErrorIfCRDPathMissing: true,
-	}
-
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("starting the kube-apiserver in .bin, which `make garden` builds: %v", err)
-	}
-
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	config := apiserver.Run(t, apiserver.CRDs).Config
 
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 
-	config.QPS = -1
-
 	h := &hub{T: t}
+
+	var err error
 	if h.api, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/environment-broker/environment-broker/test/apiserver"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -46,18 +47,10 @@ func startControlPlane(t *testing.T, variables ...string) *controlPlane {
 
 	p := &controlPlane{T: t}
 
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory: filepath.Join(harness.Root, ".bin"), ControlPlaneStartTimeout: harness.Patience, ControlPlaneStopTimeout: harness.Patience,
-	}
+	environment := apiserver.Run(t)
 
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("starting the kube-apiserver in .bin, which `make garden` builds: %v", err)
-	}
-
-	t.Cleanup(func() { p.must(environment.Stop()) })
-
-	p.api, err = client.New(config, client.Options{})
+	var err error
+	p.api, err = client.New(environment.Config, client.Options{})
 	p.must(err)
 
 	user, err := environment.AddUser(envtest.User{Name: planeUser}, nil)

@@ -8,10 +8,10 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/environment-broker/environment-broker/bundle/bundletest"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 // api is the configuration of the API server that all tests share.
 var api *rest.Config
 
-func TestMain(m *testing.M) { os.Exit(bundletest.Main(m, &api)) }
+func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &api, apiserver.CRDs)) }

@@ -32,8 +32,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
-	"github.com/environment-broker/environment-broker/bundle/bundletest"
 	"github.com/environment-broker/environment-broker/bundle/controller/deployments"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 // hub and target are the configurations of two API servers. They share an etcd, in which each has its own prefix.
@@ -47,10 +47,11 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	ctrl.SetLogger(logr.Discard())
 
-	binaries := filepath.Join("..", "..", "..", ".bin")
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory: binaries, CRDDirectoryPaths: []string{filepath.Join("..", "..", "..", "resources", "crds")}, ErrorIfCRDPathMissing: true,
-		ControlPlaneStartTimeout: bundletest.StartTimeout, ControlPlaneStopTimeout: bundletest.StartTimeout,
+	environment, err := apiserver.New(apiserver.CRDs)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+
+		return 1
 	}
 
 	started, err := environment.Start()
@@ -61,7 +62,10 @@ func run(m *testing.M) int {
 	}
 	defer environment.Stop()
 
-	second := &envtest.APIServer{Path: filepath.Join(binaries, "kube-apiserver"), EtcdURL: environment.ControlPlane.Etcd.URL, StartTimeout: bundletest.StartTimeout}
+	second := &envtest.APIServer{
+		Path:    filepath.Join(environment.BinaryAssetsDirectory, "kube-apiserver"),
+		EtcdURL: environment.ControlPlane.Etcd.URL, StartTimeout: apiserver.StartTimeout,
+	}
 	second.Configure().Set("etcd-prefix", "/target")
 
 	if err := second.Start(); err != nil {

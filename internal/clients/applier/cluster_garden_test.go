@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,44 +17,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/clients/applier"
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 // api is the configuration of the API server that all tests share.
 var api *rest.Config
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	// Some tests start their API server while the machine compiles others.
-	const patience = 4 * time.Minute
-
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory: filepath.Join("..", "..", "..", ".bin"), ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience,
-	}
-
-	config, err := environment.Start()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "starting the kube-apiserver in .bin, which `make garden` builds: %v\n", err)
-
-		return 1
-	}
-
-	api = config
-	code := m.Run()
-
-	if err := environment.Stop(); err != nil {
-		fmt.Fprintf(os.Stderr, "stopping the kube-apiserver: %v\n", err)
-
-		return 1
-	}
-
-	return code
-}
+func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &api)) }
 
 // fixture is one test's share of the API server: a namespace and names of its own.
 type fixture struct {

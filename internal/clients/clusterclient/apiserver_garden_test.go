@@ -3,7 +3,6 @@
 package clusterclient_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 // apiServer is a kube-apiserver that plays the runtime of an instance. access is the tested client, with an administrator's kubeconfig.
@@ -32,22 +32,9 @@ type apiServer struct {
 func startAPIServer(t *testing.T) *apiServer {
 	t.Helper()
 
-	environment := &envtest.Environment{BinaryAssetsDirectory: filepath.Join("..", "..", "..", ".bin")}
-
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("starting the kube-apiserver in .bin, which `make garden` builds: %v", err)
-	}
-
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Errorf("stopping the kube-apiserver: %v", err)
-		}
-	})
-
-	s := &apiServer{T: t, environment: environment}
-	s.Client = s.clientOf(config)
-	s.access = clusterclient.New(kubeconfigs{text: secret.String(environment.KubeConfig)})
+	s := &apiServer{T: t, environment: apiserver.Run(t)}
+	s.Client = s.clientOf(s.environment.Config)
+	s.access = clusterclient.New(kubeconfigs{text: secret.String(s.environment.KubeConfig)})
 
 	return s
 }

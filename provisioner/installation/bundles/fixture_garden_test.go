@@ -41,6 +41,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/installation/bundles"
 	"github.com/environment-broker/environment-broker/provisioner/installation/installer"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 // patience is the timeout of each wait.
@@ -51,7 +52,7 @@ var api *rest.Config
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(bundletest.Main(m, &api))
+	os.Exit(apiserver.Main(m, &api, apiserver.CRDs))
 }
 
 // release maps the sources of components to their manifests.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -21,12 +20,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/environment-broker/environment-broker/internal/clients/applier"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 	"github.com/environment-broker/environment-broker/provisioner/installation/installer"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 
 // patience is the timeout of each wait.
@@ -38,18 +37,7 @@ var api *rest.Config
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	environment := &envtest.Environment{BinaryAssetsDirectory: filepath.Join("..", "..", "..", ".bin")}
-	config, err := environment.Start()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "starting the kube-apiserver in .bin, which `make garden` builds: %v\n", err)
-		return 1
-	}
-	api = config
-	code := m.Run()
-	if err := environment.Stop(); err != nil {
-		fmt.Fprintf(os.Stderr, "stopping the kube-apiserver: %v\n", err)
-		return 1
-	}
+	code := apiserver.Main(m, &api)
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

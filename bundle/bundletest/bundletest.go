@@ -4,10 +4,6 @@ package bundletest
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,118 +16,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 )
-
-// StartTimeout limits how long an API server may take to start. It is long, because the machine may compile other tests at the
-// same time.
-const StartTimeout = 4 * time.Minute
-
-// Main starts an API server, stores its configuration in config, runs the tests of a package and stops the API server. It returns
-// the exit code.
-func Main(m *testing.M, config **rest.Config) int {
-	root, err := repository()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-
-		return 1
-	}
-
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory: filepath.Join(root, ".bin"),
-		CRDDirectoryPaths:     []string{filepath.Join(root, "resources", "crds")}, ErrorIfCRDPathMissing: true,
-		ControlPlaneStartTimeout: StartTimeout, ControlPlaneStopTimeout: StartTimeout,
-	}
-
-	started, err := environment.Start()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "starting the kube-apiserver in .bin, which `make garden` builds: %v\n", err)
-
-		return 1
-	}
-
-	started.QPS = -1
-	*config = started
-	code := m.Run()
-
-	if err := environment.Stop(); err != nil {
-		fmt.Fprintf(os.Stderr, "stopping the kube-apiserver: %v\n", err)
-
-		return 1
-	}
-
-	return code
-}
-
-// Target starts another API server with its own etcd and without CustomResourceDefinitions. It stops both when the test ends.
-func Target(tb testing.TB) *rest.Config {
-	tb.Helper()
-
-	root, err := repository()
-	if err != nil {
-		tb.Fatal(err)
-	}
-
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory: filepath.Join(root, ".bin"), ControlPlaneStartTimeout: StartTimeout, ControlPlaneStopTimeout: StartTimeout,
-	}
-
-	started, err := environment.Start()
-	if err != nil {
-		tb.Fatalf("starting the kube-apiserver of the target: %v", err)
-	}
-
-	tb.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			tb.Errorf("stopping the kube-apiserver of the target: %v", err)
-		}
-	})
-
-	started.QPS = -1
-
-	return started
-}
-
-// Kubeconfig returns a kubeconfig with the address and the client certificate from a configuration.
-func Kubeconfig(tb testing.TB, config *rest.Config) []byte {
-	tb.Helper()
-
-	text, err := clientcmd.Write(clientcmdapi.Config{
-		CurrentContext: "c",
-		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u"}},
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-
-	return text
-}
-
-// repository returns the repository's root folder, which contains go.mod. It searches upward from the current folder, because
-// tests run in the folder of their package.
-func repository() (string, error) {
-	folder, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("looking for the repository: %w", err)
-	}
-
-	for ; ; folder = filepath.Dir(folder) {
-		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			return folder, nil
-		}
-
-		if folder == filepath.Dir(folder) {
-			return "", errors.New("no go.mod in this folder or its parents")
-		}
-	}
-}
 
 // Scheme returns a scheme with the types of client-go and of package v1alpha1.
 func Scheme(tb testing.TB) *k8sruntime.Scheme {
