@@ -101,7 +101,6 @@ func (s *Service) connectCleanupHook(connected *upstreams, config Config, stores
 
 	system, transport, err := s.connect(upstream.Options{
 		Name: "cleanup_hook", Title: "the cleanup hook", Component: failure.ComponentCleanupHook, Calls: cleanupCalls,
-		Variable: "APP_ACCOUNT_POOL_CLEANUP_URL",
 	})
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ func (s *Service) connectCIS(connected *upstreams, config cis.Config, stores sto
 	}
 
 	system, transport, err := s.connect(upstream.Options{
-		Name: "cis", Title: "CIS", Component: failure.ComponentCIS, Calls: cisCalls, Variable: "APP_CIS_EVENT_SERVICE_URL",
+		Name: "cis", Title: "CIS", Component: failure.ComponentCIS, Calls: cisCalls,
 	})
 	if err != nil {
 		return err
@@ -118,7 +118,6 @@ func (s *Service) connectBundles(connected *upstreams, config session.Config, st
 
 	system := upstream.New(upstream.Options{
 		Name: "bundles", Title: "the Bundle API server", Component: failure.ComponentBundles, Calls: bundlesCalls,
-		Variable: "APP_CONSOLE_BUNDLES_KUBECONFIG_PATH",
 	})
 
 	connected.bundles = &bundleclient.Client{KubeconfigPath: config.BundlesKubeconfigPath, Wrap: system.Transport}

@@ -53,7 +53,7 @@ func (b *breakers) of(host string) http.RoundTripper {
 
 	b.servers[host] = upstream.New(upstream.Options{
 		Name: "content", Title: "the content server " + host, Component: failure.ComponentBundles,
-		Calls: callsPerServer, Variable: "per server", Pause: b.pause, Fault: fault,
+		Calls: callsPerServer, Pause: b.pause, Fault: fault,
 	}).Transport(b.next)
 
 	return b.servers[host]

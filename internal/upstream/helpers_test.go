@@ -92,9 +92,15 @@ func onFakeTime(t *testing.T, calls int, test func(b *fixture)) {
 func newFixture(t *testing.T, name string, calls int) *fixture {
 	t.Helper()
 
-	b := &fixture{T: t, system: upstream.New(upstream.Options{
+	return newFixtureWith(t, upstream.Options{
 		Name: name, Title: "the " + name, Component: "a " + name, Calls: calls, Variable: "APP_GARDEN_CALLS",
-	})}
+	})
+}
+
+func newFixtureWith(t *testing.T, options upstream.Options) *fixture {
+	t.Helper()
+
+	b := &fixture{T: t, system: upstream.New(options)}
 	b.client.Transport = b.system.Transport(b)
 	b.respondWith(answers(http.StatusOK))
 

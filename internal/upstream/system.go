@@ -18,7 +18,7 @@ import (
 // the engine.
 const slotTimeout = 5 * time.Second
 
-// Options configures a System. All fields except Pause and Fault are required.
+// Options configures a System. All fields except Variable, Pause and Fault are required.
 type Options struct {
 	// Name is the value of the system label in metrics, such as provisioner.
 	Name string
@@ -28,7 +28,7 @@ type Options struct {
 	Component string
 	// Calls is the maximum number of concurrent calls.
 	Calls int
-	// Variable is the environment variable that sets Calls. Errors about the limit name this variable.
+	// Variable is the environment variable that sets Calls, or empty if Calls is fixed. Errors about the limit name this variable.
 	Variable string
 	// Pause is the time for which an open circuit breaker waits before the next trial; 0 means 2 seconds.
 	Pause time.Duration
@@ -183,8 +183,13 @@ func (s *System) acquire(ctx context.Context) error {
 
 	s.metrics.refused.WithLabelValues(refusedLimit).Inc()
 
-	return failure.New(failure.Transient, "the limit of %d concurrent calls to %s has been reached (%s), and no call ended in time",
-		s.options.Calls, s.options.Title, s.options.Variable).WithReason(failure.ReasonBusy, s.options.Component)
+	limit := fmt.Sprintf("the limit of %d concurrent calls to %s", s.options.Calls, s.options.Title)
+	if s.options.Variable != "" {
+		limit += " (" + s.options.Variable + ")"
+	}
+
+	return failure.New(failure.Transient, "%s has been reached, and no call ended in time", limit).
+		WithReason(failure.ReasonBusy, s.options.Component)
 }
 
 // unavailable returns the error for a call that the circuit breaker rejects. The caller must hold the mutex.

@@ -53,6 +53,28 @@ func TestConcurrencyLimit(t *testing.T) {
 	})
 }
 
+// TestFixedConcurrencyLimit checks the error of a System whose limit no variable sets.
+func TestFixedConcurrencyLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFixtureWith(t, upstream.Options{Name: "garden", Title: "the garden", Component: "a garden", Calls: 1})
+		b.respondWith(hangs(time.Minute, answers(http.StatusOK)))
+
+		first := make(chan error, 1)
+		go func() { first <- b.call(2 * time.Minute) }()
+
+		synctest.Wait()
+
+		const want = "the limit of 1 concurrent calls to the garden has been reached, and no call ended in time"
+		if text := failure.Of(b.call(time.Minute)).Text; text != want {
+			t.Errorf("got %q, want %q", text, want)
+		}
+
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestSlotIsHeldUntilTheBodyIsClosed(t *testing.T) {
 	onFakeTime(t, 1, func(b *fixture) {
 		request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://garden", http.NoBody)

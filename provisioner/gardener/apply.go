@@ -14,7 +14,8 @@ import (
 
 // Apply creates the Shoot and the objects that it refers to, or updates them if an earlier attempt has created them. It
 // preserves the fields that Gardener has set in the meantime. If the existing Shoot has failed, Apply requests a retry. It fails
-// with failure.Conflict if the name belongs to the Shoot of another runtime, or if the Shoot is being deleted.
+// with failure.Conflict if the name belongs to the Shoot of another runtime, or if the Shoot is being deleted, and with
+// failure.Transient if the existing Shoot changes during the call.
 func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -34,9 +35,12 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 		// An earlier attempt has created the Shoot. Gardener may have changed it since.
 		objects.Keep(existing)
 
-		if _, err := c.takeOver(ctx, existing); err != nil {
+		owned, err := c.takeOver(ctx, existing)
+		if err != nil {
 			return err
 		}
+
+		guard(objects.Shoot, existing, owned)
 	}
 
 	if err := c.write(ctx, objects); err != nil || existing == nil {
@@ -62,14 +66,19 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 		return err
 	}
 
-	// With these fields, the API server rejects the apply if the Shoot has been changed or recreated.
-	objects.Shoot.UID, objects.Shoot.ResourceVersion = read.UID, owned.ResourceVersion
+	guard(objects.Shoot, read, owned)
 
 	if err := c.write(ctx, objects); err != nil {
 		return err
 	}
 
 	return c.retryFailed(ctx, read)
+}
+
+// guard makes the API server reject the apply of a Shoot that has been changed or recreated since it was read. owned is the Shoot
+// as takeOver has left it.
+func guard(desired, read, owned *gardencorev1beta1.Shoot) {
+	desired.UID, desired.ResourceVersion = read.UID, owned.ResourceVersion
 }
 
 // BeingRemoved returns a failure.Conflict error for a change to a Shoot that is being deleted.

@@ -1,8 +1,10 @@
 package gardener_test
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -11,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
+	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
@@ -140,6 +143,39 @@ func TestStaleChangeIsRejected(t *testing.T) {
 	err := b.shoots.Change(t.Context(), read, late)
 	if !failure.Is(err, failure.Transient) || !strings.Contains(failure.Of(err).Text, "changed in the meantime") {
 		t.Errorf("a stale change returned %v", err)
+	}
+
+	if most := b.get().Spec.Provider.Workers[0].Maximum; most != 9 {
+		t.Errorf("the pool has at most %d machines, want the 9 of the newer change", most)
+	}
+}
+
+// pausing is a client of Gardener that calls paused after its first read.
+type pausing struct {
+	client.WithWatch
+
+	paused func()
+}
+
+func (p pausing) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	defer p.paused()
+
+	return p.WithWatch.Get(ctx, key, object, options...)
+}
+
+// TestStaleCreationIsRejected simulates a replica that pauses while it repeats a creation. It must not overwrite a change that was
+// made in the meantime.
+func TestStaleCreationIsRejected(t *testing.T) {
+	b := newFixture(t)
+	b.apply(runtimeID)
+
+	newer := b.order(runtimeID)
+	newer.Shoot.Spec.Provider.Workers[0].Maximum = 9
+	change := sync.OnceFunc(func() { b.change(b.get(), newer) })
+
+	late := gardener.New(pausing{b.garden.Client(), change}, b.garden.Namespace())
+	if err := late.Apply(t.Context(), b.order(runtimeID)); !failure.Is(err, failure.Transient) {
+		t.Errorf("a stale creation returned %v", err)
 	}
 
 	if most := b.get().Spec.Provider.Workers[0].Maximum; most != 9 {

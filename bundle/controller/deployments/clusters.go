@@ -192,7 +192,7 @@ func (c *clusters) breaker(host, secret string) *upstream.System {
 	if c.breakers[host] == nil {
 		c.breakers[host] = upstream.New(upstream.Options{
 			Name: "target", Title: "the cluster of the Secret " + secret, Component: failure.ComponentRuntime,
-			Calls: callsPerCluster, Variable: "per cluster", Pause: c.pause,
+			Calls: callsPerCluster, Pause: c.pause,
 		})
 	}
 
