@@ -2,16 +2,13 @@ package broker_test
 
 import (
 	"context"
-	"fmt"
 	"net/http/httptest"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
-	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker"
@@ -164,18 +161,4 @@ func onRunning(t *testing.T, test func(b *fixture)) {
 	})
 }
 
-func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
-
-type leakless struct{ *testing.M }
-
-func (l leakless) Run() int {
-	code := l.M.Run()
-
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-
-		return 1
-	}
-
-	return code
-}
+func TestMain(m *testing.M) { postgrestest.MainWithoutLeaks(m) }

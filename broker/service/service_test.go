@@ -1,13 +1,11 @@
 package service_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
 
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/logging"
@@ -15,21 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/secret"
 )
 
-func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
-
-type leakless struct{ *testing.M }
-
-func (l leakless) Run() int {
-	code := l.M.Run()
-
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-
-		return 1
-	}
-
-	return code
-}
+func TestMain(m *testing.M) { postgrestest.MainWithoutLeaks(m) }
 
 func usable(t *testing.T) service.Config {
 	t.Helper()

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	"go.uber.org/goleak"
 	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/audit"
@@ -33,22 +30,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-func TestMain(m *testing.M) { postgrestest.Main(leakChecked{m}) }
-
-// leakChecked runs the tests and then fails if they have leaked goroutines.
-type leakChecked struct{ *testing.M }
-
-func (l leakChecked) Run() int {
-	code := l.M.Run()
-
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-
-		return 1
-	}
-
-	return code
-}
+func TestMain(m *testing.M) { postgrestest.MainWithoutLeaks(m) }
 
 const validity = 8 * time.Hour
 

@@ -2,14 +2,11 @@ package registration_test
 
 import (
 	"context"
-	"fmt"
 	"net/http/httptest"
-	"os"
 	"testing"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -27,21 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-func TestMain(m *testing.M) { postgrestest.Main(leakless{m}) }
-
-type leakless struct{ *testing.M }
-
-func (l leakless) Run() int {
-	code := l.M.Run()
-
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-
-		return 1
-	}
-
-	return code
-}
+func TestMain(m *testing.M) { postgrestest.MainWithoutLeaks(m) }
 
 const tenant = "tenant-1"
 

@@ -21,6 +21,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq" // also registers the driver "postgres"
+	"go.uber.org/goleak"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -36,8 +37,10 @@ const (
 // shared is the server of this test binary. Starting a server takes seconds, so all tests share one, each with its own database.
 var shared struct {
 	once sync.Once
-	dsn  string
-	err  error
+	// stops is true in Main, which stops the server.
+	stops bool
+	dsn   string
+	err   error
 	// own is the server that this package started, or nil if there is none.
 	own *Server
 }
@@ -55,6 +58,7 @@ type Runner interface{ Run() int }
 // Main runs the tests of a package and then stops the server, if one was started. Call it from TestMain in every package that
 // uses Database: Go has no other hook at the end of a test binary, and the server would otherwise keep running.
 func Main(m Runner) {
+	shared.stops = true
 	code := m.Run()
 
 	var err error
@@ -71,6 +75,23 @@ func Main(m Runner) {
 	}
 
 	os.Exit(code)
+}
+
+// MainWithoutLeaks is like Main, but fails if the tests have leaked goroutines.
+func MainWithoutLeaks(m Runner) { Main(leakChecked{m}) }
+
+type leakChecked struct{ Runner }
+
+func (l leakChecked) Run() int {
+	code := l.Runner.Run()
+
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+
+		return 1
+	}
+
+	return code
 }
 
 // Database creates an empty database for the test and drops it when the test ends. The first call in a test binary starts a
@@ -122,6 +143,10 @@ func newTemplate(ctx context.Context, dsn string, fill func(config storage.Confi
 // set.
 func sharedServer(tb testing.TB) string {
 	tb.Helper()
+
+	if !shared.stops {
+		tb.Fatal("no TestMain stops PostgreSQL at the end: call postgrestest.Main in the TestMain of this package")
+	}
 
 	shared.once.Do(func() {
 		if shared.dsn = os.Getenv(dsnVariable); shared.dsn != "" {

@@ -140,11 +140,6 @@ func startWithoutSync(settings ...string) (*Server, error) {
 // start creates a server in a temporary folder and starts it on a free port. If initdb fails, the folder remains for diagnosis;
 // otherwise Remove deletes it.
 func start(inMemory bool, settings ...string) (*Server, error) {
-	initdb, err := Binary("initdb")
-	if err != nil {
-		return nil, err
-	}
-
 	attributes, owner, err := Unprivileged()
 	if err != nil {
 		return nil, err
@@ -155,13 +150,8 @@ func start(inMemory bool, settings ...string) (*Server, error) {
 		return nil, err
 	}
 
-	data := filepath.Join(folder, "data")
-
-	create := exec.Command(initdb, "-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--no-sync")
-	create.SysProcAttr, create.Dir = attributes, folder
-
-	if output, err := create.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w: %s", err, output)
+	if err := initialize(folder, attributes, owner); err != nil {
+		return nil, err
 	}
 
 	server := &Server{folder: folder, settings: settings, attributes: attributes, owner: owner, inMemory: inMemory}

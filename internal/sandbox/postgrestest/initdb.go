@@ -1,0 +1,105 @@
+package postgrestest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// initialize creates the data folder of a server. initdb takes more than a second of CPU time, so the first call keeps its result
+// in the user's cache folder, and later calls copy it.
+func initialize(folder string, attributes *syscall.SysProcAttr, owner int) error {
+	initdb, err := Binary("initdb")
+	if err != nil {
+		return err
+	}
+
+	arguments := []string{"-U", "postgres", "--auth=trust", "-E", "UTF8", "--no-sync"}
+	data := filepath.Join(folder, "data")
+
+	cached, err := cacheOf(initdb, arguments, owner)
+	if err != nil {
+		return err
+	}
+
+	if _, err := os.Stat(cached); err == nil {
+		return copyFolder(cached, data)
+	}
+
+	create := exec.Command(initdb, append(arguments, "-D", data)...)
+	create.SysProcAttr, create.Dir = attributes, folder
+
+	if output, err := create.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, output)
+	}
+
+	if cached != "" {
+		// Tests work without the cache, for example if the user's folder is read-only.
+		_ = keep(data, cached)
+	}
+
+	return nil
+}
+
+// cacheOf returns the path for the result of initdb, or "" if the user has no cache folder. The path depends on everything that
+// determines the result: the version, the arguments, the locale and the owner of the files.
+func cacheOf(initdb string, arguments []string, owner int) (string, error) {
+	version, err := exec.Command(initdb, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("reading the version of initdb: %w", err)
+	}
+
+	caches, err := os.UserCacheDir()
+	if err != nil {
+		return "", nil //nolint:nilerr // Tests work without the cache.
+	}
+
+	inputs := append([]string{string(version), strconv.Itoa(owner)}, arguments...)
+
+	for _, variable := range os.Environ() {
+		if strings.HasPrefix(variable, "LC_") || strings.HasPrefix(variable, "LANG") {
+			inputs = append(inputs, variable)
+		}
+	}
+
+	return filepath.Join(caches, "environment-broker", fmt.Sprintf("initdb-%x", sha256.Sum256([]byte(strings.Join(inputs, "\n"))))), nil
+}
+
+// keep copies a data folder to the cache. Concurrent calls are safe: the first one wins, and readers never see a partial copy.
+func keep(data, cached string) error {
+	if err := os.MkdirAll(filepath.Dir(cached), 0o700); err != nil {
+		return fmt.Errorf("creating the cache folder: %w", err)
+	}
+
+	folder, err := os.MkdirTemp(filepath.Dir(cached), "new-")
+	if err != nil {
+		return fmt.Errorf("creating a folder in the cache: %w", err)
+	}
+
+	defer func() { _ = os.RemoveAll(folder) }()
+
+	complete := filepath.Join(folder, "data")
+	if err := copyFolder(data, complete); err != nil {
+		return err
+	}
+
+	if err := os.Rename(complete, cached); err != nil && !os.IsExist(err) {
+		return fmt.Errorf("adding a folder to the cache: %w", err)
+	}
+
+	return nil
+}
+
+// copyFolder copies a folder with the owners and permissions of its files.
+func copyFolder(from, to string) error {
+	if output, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		return fmt.Errorf("copying the data of PostgreSQL: %w: %s", err, output)
+	}
+
+	return nil
+}
