@@ -3,7 +3,6 @@ package operator_test
 import (
 	"testing"
 
-
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 )
 

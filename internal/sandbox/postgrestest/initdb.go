@@ -6,36 +6,52 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
-// initialize creates the data folder of a server. initdb takes more than a second of CPU time, so the first call keeps its result
-// in the user's cache folder, and later calls copy it.
-func initialize(folder string, attributes *syscall.SysProcAttr, owner int) error {
+// initializer creates the data folder of a server in a folder. owner is the ID of the user that owns PostgreSQL's files, or -1 if
+// this is the current user.
+type initializer func(folder string, attributes *syscall.SysProcAttr, owner int) error
+
+// arguments are the arguments of initdb, except for the folder.
+var arguments = []string{"-U", "postgres", "--auth=trust", "-E", "UTF8", "--no-sync"}
+
+// initialize creates the data folder with initdb, which takes more than a second of CPU time.
+func initialize(folder string, attributes *syscall.SysProcAttr, _ int) error {
 	initdb, err := Binary("initdb")
 	if err != nil {
 		return err
 	}
 
-	arguments := []string{"-U", "postgres", "--auth=trust", "-E", "UTF8", "--no-sync"}
-	data := filepath.Join(folder, "data")
-
-	cached, err := cacheOf(initdb, arguments, owner)
-	if err != nil {
-		return err
-	}
-
-	if _, err := os.Stat(cached); err == nil {
-		return copyFolder(cached, data)
-	}
-
-	create := exec.Command(initdb, append(arguments, "-D", data)...)
+	create := exec.Command(initdb, slices.Concat(arguments, []string{"-D", filepath.Join(folder, "data")})...)
 	create.SysProcAttr, create.Dir = attributes, folder
 
 	if output, err := create.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, output)
+	}
+
+	return nil
+}
+
+// copyInitialized is like initialize, but the first call keeps the result in the user's cache folder, and later calls copy it. All
+// copies have the same system identifier, so they are not for tests that distinguish servers.
+func copyInitialized(folder string, attributes *syscall.SysProcAttr, owner int) error {
+	data := filepath.Join(folder, "data")
+
+	cached, err := cacheOf(owner)
+	if err != nil {
+		return err
+	}
+
+	if exists(cached) {
+		return copyFolder(cached, data)
+	}
+
+	if err := initialize(folder, attributes, owner); err != nil {
+		return err
 	}
 
 	if cached != "" {
@@ -48,7 +64,12 @@ func initialize(folder string, attributes *syscall.SysProcAttr, owner int) error
 
 // cacheOf returns the path for the result of initdb, or "" if the user has no cache folder. The path depends on everything that
 // determines the result: the version, the arguments, the locale and the owner of the files.
-func cacheOf(initdb string, arguments []string, owner int) (string, error) {
+func cacheOf(owner int) (string, error) {
+	initdb, err := Binary("initdb")
+	if err != nil {
+		return "", err
+	}
+
 	version, err := exec.Command(initdb, "--version").Output()
 	if err != nil {
 		return "", fmt.Errorf("reading the version of initdb: %w", err)
@@ -93,6 +114,12 @@ func keep(data, cached string) error {
 	}
 
 	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+
+	return err == nil
 }
 
 // copyFolder copies a folder with the owners and permissions of its files.
