@@ -154,7 +154,7 @@ func sharedServer(tb testing.TB) string {
 		}
 
 		// Autovacuum also collects statistics, which would make tests of query plans nondeterministic.
-		if shared.own, shared.err = startWithoutSync(copyInitialized, "autovacuum=off"); shared.err == nil {
+		if shared.own, shared.err = startWithoutSync("autovacuum=off"); shared.err == nil {
 			shared.dsn = shared.own.dsn
 		}
 	})

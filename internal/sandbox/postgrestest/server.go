@@ -45,7 +45,7 @@ type Server struct {
 func Own(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 
-	server, err := startWithoutSync(initialize, settings...)
+	server, err := startWithoutSync(settings...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func Own(tb testing.TB, settings ...string) *Server {
 
 // Launch starts a server for benchmarks. It has PostgreSQL's default settings except for the given ones, each in the form
 // name=value. A commit returns only after it is on disk. The caller must call Remove.
-func Launch(settings ...string) (*Server, error) { return start(false, initialize, settings...) }
+func Launch(settings ...string) (*Server, error) { return start(false, settings...) }
 
 // Database creates an empty database for the test and drops it when the test ends.
 func (s *Server) Database(tb testing.TB) storage.Config {
@@ -133,13 +133,18 @@ func (s *Server) Start() error {
 // startWithoutSync starts a server that does not wait for the disk. MemoryFolder creates the folder for its data. The data
 // survives the death of the server's processes, but not a crash of the machine. Tests that kill processes therefore remain valid,
 // and all tests run several times faster. The limits on the write-ahead log keep the folder small.
-func startWithoutSync(create initializer, settings ...string) (*Server, error) {
-	return start(true, create, append([]string{"fsync=off", "full_page_writes=off", "min_wal_size=32MB", "max_wal_size=128MB"}, settings...)...)
+func startWithoutSync(settings ...string) (*Server, error) {
+	return start(true, append([]string{"fsync=off", "full_page_writes=off", "min_wal_size=32MB", "max_wal_size=128MB"}, settings...)...)
 }
 
-// start creates a server in a temporary folder and starts it on a free port. If create fails, the folder remains for diagnosis;
+// start creates a server in a temporary folder and starts it on a free port. If initdb fails, the folder remains for diagnosis;
 // otherwise Remove deletes it.
-func start(inMemory bool, create initializer, settings ...string) (*Server, error) {
+func start(inMemory bool, settings ...string) (*Server, error) {
+	initdb, err := Binary("initdb")
+	if err != nil {
+		return nil, err
+	}
+
 	attributes, owner, err := Unprivileged()
 	if err != nil {
 		return nil, err
@@ -150,8 +155,13 @@ func start(inMemory bool, create initializer, settings ...string) (*Server, erro
 		return nil, err
 	}
 
-	if err := create(folder, attributes, owner); err != nil {
-		return nil, err
+	data := filepath.Join(folder, "data")
+
+	create := exec.Command(initdb, "-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--no-sync")
+	create.SysProcAttr, create.Dir = attributes, folder
+
+	if output, err := create.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb: %w: %s", err, output)
 	}
 
 	server := &Server{folder: folder, settings: settings, attributes: attributes, owner: owner, inMemory: inMemory}
