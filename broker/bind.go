@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
@@ -200,12 +201,12 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindRequest, instance environment.Instance,
 	existing environment.Binding,
 ) (result bindResult, free bool, err error) {
-	newest, _, err := a.latest(ctx, tx, environment.BindingKey(request.instanceID, request.bindingID), environment.BindingKinds()...)
+	operation, err := a.operationOn(ctx, tx, existing)
 	if err != nil {
 		return bindResult{}, false, err
 	}
 
-	running := !newest.State.Terminal()
+	running := !operation.State.Terminal()
 
 	switch {
 	case existing.State == environment.BindingDeleting && running:
@@ -221,8 +222,20 @@ func (a *api) repeatedBind(ctx context.Context, tx storage.Tx, request bindReque
 	case existing.State == environment.BindingReady:
 		return bindResult{binding: existing}, false, nil
 	default:
-		return bindResult{outcome{operation: newest.ID}, existing}, false, nil
+		return bindResult{outcome{operation: operation.ID}, existing}, false, nil
 	}
+}
+
+// operationOn returns the operation that creates or removes the binding. It is not always the newest operation with the binding's
+// key: the ExpiryOfBindings job can repeat the removal of an earlier binding with the same ID at any time. If retention has removed
+// the operation, operationOn returns a failed one.
+func (a *api) operationOn(ctx context.Context, tx storage.Tx, binding environment.Binding) (process.Record, error) {
+	operation, err := a.Operations.Get(ctx, tx, binding.OperationID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return process.Record{ID: binding.OperationID, State: process.Failed}, nil
+	}
+
+	return operation, err
 }
 
 // matches reports whether the request equals the one that created the existing binding. A request with a predecessor

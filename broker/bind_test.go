@@ -390,6 +390,78 @@ func TestFailedRemovalIsRetriedLater(t *testing.T) {
 	})
 }
 
+// TestRepeatedRequestsDuringTheRemovalOfAnEarlierBinding repeats requests for a binding while the job repeats the failed removal of
+// an earlier binding with the same ID, whose operation is newer.
+func TestRepeatedRequestsDuringTheRemovalOfAnEarlierBinding(t *testing.T) {
+	const async = "&accepts_incomplete=true"
+
+	// withEarlier calls then after the removal of a binding has failed. The job repeats the removal when it runs next.
+	withEarlier := func(t *testing.T, then func(b *fixture)) {
+		t.Helper()
+
+		onRunning(t, func(b *fixture) {
+			b.want("a binding", b.bind("one", ""), 201)
+			b.accounts.fault = failure.New(failure.Permanent, "the API server rejects the call")
+			b.clock.SetTime(b.clock.Now().Add(10 * time.Minute))
+			b.expires()
+			b.carries()
+			b.clock.SetTime(b.clock.Now().Add(time.Hour + time.Minute))
+
+			b.accounts.fault = nil
+			then(b)
+		})
+	}
+
+	t.Run("Bind", func(t *testing.T) {
+		withEarlier(t, func(b *fixture) {
+			made := b.want("the ID is free", b.bindLater("one", role), 202)
+			b.expires()
+
+			if again := b.want("G5: repeated", b.bindLater("one", role), 202); again.Raw != made.Raw {
+				b.Errorf("G5: the repeated request got another operation: %s, want %s", again.Raw, made.Raw)
+			}
+
+			b.want("G4: repeated by a platform that does not poll", b.bind("one", role), 201)
+			b.want("C17: ready", b.getBinding("one"), 200)
+		})
+	})
+
+	t.Run("Unbind", func(t *testing.T) {
+		withEarlier(t, func(b *fixture) {
+			b.want("the ID is free", b.bind("one", role), 201)
+
+			removal := b.want("H4: removed", b.unbind("one", async), 202)
+			b.expires()
+
+			if again := b.want("H4: repeated", b.unbind("one", async), 202); again.Raw != removal.Raw {
+				b.Errorf("H4: the repeated request got another operation: %s, want %s", again.Raw, removal.Raw)
+			}
+		})
+	})
+
+	t.Run("Poll", func(t *testing.T) {
+		withEarlier(t, func(b *fixture) {
+			made := b.want("the ID is free", b.bindLater("one", role), 202).text("operation")
+			b.carries()
+			b.expires()
+
+			show := func(reason string) {
+				want := b.want(reason, b.pollBinding("one", made), 200)
+
+				for _, operation := range []string{"", environment.KindBind} {
+					if got := b.want(reason, b.pollBinding("one", operation), 200); got.Raw != want.Raw {
+						b.Errorf("C9: %s: the poll of operation %q shows %s, want %s", reason, operation, got.Raw, want.Raw)
+					}
+				}
+			}
+
+			show("the removal of the earlier binding waits")
+			b.carries()
+			show("the earlier binding is removed")
+		})
+	})
+}
+
 func TestRequestWithCanceledOperation(t *testing.T) {
 	b := newFixture(t)
 	b.runs(instanceID)
@@ -502,7 +574,14 @@ func TestBindingsEndWithTheirInstance(t *testing.T) {
 		former := b.want("a binding", b.bindLater("one", role), 202).text("operation")
 		b.carries()
 		b.wantState("ready", b.pollBinding("one", ""), "succeeded")
+		b.want("another binding", b.bind("two", ""), 201)
+		b.want("its removal", b.unbind("two", ""), 200)
+		removal := b.operationOf("two")
 		b.deleted(instanceID)
+
+		for _, operation := range []string{removal, "", "unbind"} {
+			b.wantState("C10: the removal before the deletion", b.pollBinding("two", operation), "succeeded")
+		}
 
 		for _, operation := range []string{former, "", "bind"} {
 			b.want("F4: the binding was deleted with its instance", b.pollBinding("one", operation), 404)
@@ -513,6 +592,10 @@ func TestBindingsEndWithTheirInstance(t *testing.T) {
 
 		for _, operation := range []string{former, "", "bind"} {
 			b.want("F4: the instance has no binding yet", b.pollBinding("one", operation), 404)
+		}
+
+		for _, operation := range []string{"", "unbind"} {
+			b.want("F4: the removal belongs to the former instance", b.pollBinding("two", operation), 404)
 		}
 
 		later := b.want("a binding", b.bindLater("one", role), 202).text("operation")

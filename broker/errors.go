@@ -38,6 +38,7 @@ const (
 	textMaintenance     = "maintenance_info.version does not match the plan's version in the catalog, which is %s. If the platform's catalog is stale, refresh it, for example with cf update-service-broker."
 	textNotSuspendable  = "Instances of plan %s cannot be suspended, because a suspension deletes the cluster and everything in it."
 	textSuspensionOpen  = "The suspension of this instance did not finish. Suspend it again, or delete it."
+	textFormerCluster   = "The former cluster of the instance is still being removed. Resume the instance again later. If this lasts, ask the operator of the broker to clean up its leftovers."
 	textResumptionOpen  = "The resumption of this instance did not finish. Resume it again without other changes, suspend it, or delete it."
 	textExpired         = "This instance has expired. It can only be deleted."
 	textNoMovement      = "context.globalaccount_id differs from the account of the instance. This broker does not move instances between accounts."

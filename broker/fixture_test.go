@@ -24,7 +24,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -51,6 +53,8 @@ type fixture struct {
 	instances  *instances.Store
 	operations *operations.Store
 	bindings   *bindings.Store
+	leftovers  *leftovers.Store
+	objects    *outsideobjects.Store
 	accounts   *accounts
 	entries    *auditlog.Store
 	clock      *clocktesting.FakePassiveClock
@@ -92,6 +96,14 @@ func newFixtureOn(t *testing.T, db *storage.DB, change ...func(*broker.Options))
 		t.Fatal(err)
 	}
 
+	if b.objects, err = outsideobjects.Open(t.Context(), db, keys); err != nil {
+		t.Fatal(err)
+	}
+
+	if b.leftovers, err = leftovers.Open(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+
 	b.accounts = &accounts{clock: b.clock, roles: map[string]environment.Role{}}
 
 	if b.entries, err = auditlog.Open(t.Context(), db, time.Hour); err != nil {
@@ -113,7 +125,7 @@ func newFixtureOn(t *testing.T, db *storage.DB, change ...func(*broker.Options))
 
 	b.log = hook
 	b.options = broker.Options{
-		DB: db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Catalog: offer,
+		DB: db, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Leftovers: b.leftovers, Objects: b.objects, Catalog: offer,
 		BindingLimit: 10, Pause: b.runBindings, Wake: func() { b.wakes.Add(1) },
 		Clock: b.clock, Log: logger, Recorder: audit.NewRecorder(b.entries, db, b.clock, logger), Authorizer: auth.NewAuthorizer(users), DefaultRegion: "cf-eu10",
 		DashboardURL: "https://dashboard.example.com/?kubeconfigID={instance_id}", PublicURL: "https://broker.example.com/",

@@ -26,7 +26,9 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
 const (
@@ -45,6 +47,8 @@ type Options struct {
 	Instances  *instances.Store
 	Operations *operations.Store
 	Bindings   *bindings.Store
+	Leftovers  *leftovers.Store
+	Objects    *outsideobjects.Store
 	Catalog    *catalog.Catalog
 	// BindingLimit is the maximum number of live bindings of an instance. It must be positive.
 	BindingLimit int

@@ -68,43 +68,6 @@ func (a *api) pollInstance(r request) (httpserver.Response, error) {
 	return a.polled(r, record, err, notFound(textNoInstance))
 }
 
-// pollBinding handles GET …/service_bindings/{binding_id}/last_operation.
-func (a *api) pollBinding(r request) (httpserver.Response, error) {
-	record, err := snapshot(r.Context(), a, func(tx storage.Tx) (process.Record, error) {
-		record, err := a.operationOf(r, tx, environment.BindingKinds()...)
-		if err == nil {
-			err = a.checkPolledBinding(tx, r, record)
-		}
-
-		return record, err
-	})
-
-	return a.polled(r, record, err, notFound(textNoBinding))
-}
-
-// checkPolledBinding returns storage.ErrNotFound if the binding of the operation no longer exists, even if another
-// binding uses its ID now. The check does not apply to unfinished operations, to successful removals, or to failed
-// operations that the platform polls by their ID.
-func (a *api) checkPolledBinding(tx storage.Tx, r request, record process.Record) error {
-	named := r.query.Get("operation") == record.ID
-
-	switch {
-	case !record.State.Terminal():
-		return nil
-	case record.State == process.Succeeded && record.Kind == environment.KindUnbind:
-		return nil
-	case record.State != process.Succeeded && named:
-		return nil
-	}
-
-	createdAt, err := a.Bindings.CreatedAt(r.Context(), tx, r.instanceID, r.bindingID)
-	if err == nil && record.CreatedAt.Before(createdAt) {
-		err = storage.ErrNotFound // the operation belongs to an earlier binding
-	}
-
-	return err
-}
-
 // polled returns the response to a poll: the description of the record, or err if it is not nil. It replaces
 // storage.ErrNotFound with missing.
 func (a *api) polled(r request, record process.Record, err, missing error) (httpserver.Response, error) {
@@ -137,30 +100,43 @@ func (a *api) pollResponse(record process.Record, planID string) httpserver.Resp
 	return response.RetryAfter(min(max(age/pollShare, pollMin), pollMax))
 }
 
-// operationOf returns the operation that a platform polls: one on the binding if the request names a binding, and
-// otherwise one on the instance. The operation parameter of the request is the ID of an operation, a kind (some clients
-// send one), or empty for the newest operation. If there is no operation that the platform may see, the error is
-// storage.ErrNotFound.
+// operationOf returns the operation on the instance that a platform polls. The operation parameter of the request is the ID of an
+// operation, a kind (some clients send one), or empty for the newest operation. If there is no operation that the platform may see,
+// the error is storage.ErrNotFound.
 func (a *api) operationOf(r request, tx storage.Tx, kinds ...string) (process.Record, error) {
-	ctx, operation := r.Context(), r.query.Get("operation")
-
-	if uuid.Validate(operation) == nil {
-		record, owner, err := a.Instances.Polled(ctx, tx, r.instanceID, operation)
-		if err == nil && record.InstanceID == r.key() && callerOf(ctx).sees(record, owner) {
-			return record, nil
-		}
-
-		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			return process.Record{}, err
-		}
+	record, err := a.namedOperation(r, tx)
+	if !errors.Is(err, storage.ErrNotFound) {
+		return record, err
 	}
 
-	var err error
-	if r.instanceID, err = a.lookupID(ctx, tx, r.instanceID); err != nil {
+	if r.instanceID, err = a.lookupID(r.Context(), tx, r.instanceID); err != nil {
 		return process.Record{}, err
 	}
 
-	key := r.key()
+	return a.newestOperation(r, tx, kinds...)
+}
+
+// namedOperation returns the operation whose ID is the operation parameter of the request, on the binding if the request names one,
+// and otherwise on the instance. If there is no such operation that the platform may see, the error is storage.ErrNotFound.
+func (a *api) namedOperation(r request, tx storage.Tx) (process.Record, error) {
+	operation := r.query.Get("operation")
+	if uuid.Validate(operation) != nil {
+		return process.Record{}, storage.ErrNotFound
+	}
+
+	record, owner, err := a.Instances.Polled(r.Context(), tx, r.instanceID, operation)
+	if err == nil && (record.InstanceID != r.key() || !callerOf(r.Context()).sees(record, owner)) {
+		err = storage.ErrNotFound
+	}
+
+	return record, err
+}
+
+// newestOperation returns the newest operation of the kind in the operation parameter of the request, or of the given kinds if the
+// parameter is empty. The caller has checked that the platform may see the instance.
+func (a *api) newestOperation(r request, tx storage.Tx, kinds ...string) (process.Record, error) {
+	ctx, operation, key := r.Context(), r.query.Get("operation"), r.key()
+
 	newest, err := a.Operations.Latest(ctx, tx, key, kinds...)
 
 	switch {

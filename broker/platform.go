@@ -75,36 +75,44 @@ func (c caller) sees(record process.Record, owner environment.Instance) bool {
 	return c.reaches(owner)
 }
 
-// lookupID returns the ID under which a request looks up the instance in its path: the same ID, or unusedID if the instance
-// belongs to another platform. A request of another platform thereby runs the same queries and gets the same response as for a
+// lookupID returns the second result of lookup.
+func (a *api) lookupID(ctx context.Context, tx storage.Tx, id string) (string, error) {
+	_, id, err := a.lookup(ctx, tx, id)
+
+	return id, err
+}
+
+// lookup returns the owner of the instance in the path of a request, see instances.Store.Owner, and the ID under which the request
+// looks up the instance: the same ID, or unusedID if the instance belongs to another platform. The owner is zero if the platform has
+// no such instance. A request of another platform thereby runs the same queries and gets the same response as for a
 // missing instance, so neither content nor duration reveals that the instance exists.
 //
 // A deleted instance belongs to the platforms that could see its last operation. The audit log records the requests that do not
 // find the instance.
-func (a *api) lookupID(ctx context.Context, tx storage.Tx, id string) (string, error) {
+func (a *api) lookup(ctx context.Context, tx storage.Tx, id string) (environment.Instance, string, error) {
 	caller := callerOf(ctx)
 
 	owner, err := a.Instances.Owner(ctx, tx, id)
 
 	switch {
 	case err == nil && caller.reaches(owner):
-		return id, nil
+		return owner, id, nil
 	case err == nil:
 		audit.Mark(ctx, auditlog.CodeOtherPlatform)
 
 		id = unusedID
 	case !errors.Is(err, storage.ErrNotFound):
-		return "", err
+		return environment.Instance{}, "", err
 	case a.Platforms().Configured():
 		audit.Mark(ctx, "") // records missing instances too: the time for an entry must not reveal which instances exist
 	}
 
 	newest, used, err := a.latest(ctx, tx, id, environment.Kinds()...)
 	if err != nil || used && !caller.sees(newest, environment.Instance{}) {
-		return unusedID, err
+		return environment.Instance{}, unusedID, err
 	}
 
-	return id, nil
+	return environment.Instance{}, id, nil
 }
 
 // checkReached returns errLostRace if the caller may not use the instance. Decisions call it after they have locked the instance,

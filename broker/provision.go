@@ -28,7 +28,7 @@ type provisionResult struct {
 // acceptance says how to store the first operation of a new instance.
 type acceptance struct {
 	// statement is Operations.First for an ID that was never used, and Operations.Next for the ID of a deleted instance.
-	// Operations.First is faster; if the ID was used before, it fails with a duplicate error.
+	// If the ID was used before, the statement of Operations.First fails with a duplicate error.
 	statement func(process.New) storage.Statement
 	// former is the ID of the newest operation of the deleted instance, or empty.
 	former string

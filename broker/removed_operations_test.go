@@ -69,3 +69,34 @@ func TestRemovedOperations(t *testing.T) {
 		b.want("J5: a deletion", b.remove(instanceID), 410)
 	})
 }
+
+// TestReusedIDWithRemovedOperations orders an instance with the ID of a deleted one whose creation, but not its deletion, was removed
+// after its retention period. The new creation must be the newest operation of the ID.
+func TestReusedIDWithRemovedOperations(t *testing.T) {
+	onEach(t, func(b *fixture) {
+		b.clock.SetTime(time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)) // the database compares retention periods with its own clock
+		b.operations.KeepFor(time.Hour)
+		b.runs(instanceID)
+
+		former := b.stored(instanceID).ShootName
+
+		b.later()
+		b.deleted(instanceID)
+		b.drop(b.carried(instanceID)[1].ID)
+		b.later()
+
+		creation := b.provisioned(instanceID)
+		b.wantState("C9: the new creation", b.poll(instanceID, ""), "succeeded")
+
+		if newest := b.carried(instanceID)[0]; newest.ID != creation {
+			b.Errorf("the newest operation is the %s of the former instance", newest.Kind)
+		}
+
+		if b.stored(instanceID).ShootName == former {
+			b.Error("the new instance has the Shoot name of the former one")
+		}
+
+		b.want("D12: repeated", b.put(instanceID, order()), 200)
+		b.want("the cluster is changed", b.patch(instanceID, with("parameters", with("autoScalerMax", 12))), 202)
+	})
+}

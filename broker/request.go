@@ -152,6 +152,10 @@ func resourceID(r *http.Request, name string) (string, error) {
 		return "", invalid(fmt.Sprintf("The %s must not contain %s.", name, environment.LeftoverPath))
 	}
 
+	if _, is := environment.OrchestrationOf(id); is && creates {
+		return "", invalid(fmt.Sprintf("The %s must not begin with %s.", name, environment.OrchestrationPath))
+	}
+
 	return segment(r, name)
 }
 

@@ -119,13 +119,13 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 	}
 }
 
-// TestStalledBody stops sending in the middle of a body. The server must respond with 408 after its timeout of 100
-// ms.
+// TestStalledBody stops sending in the middle of a body. The server must respond with 408 after its timeout of 100 ms. The header has
+// a longer timeout, because the server does not respond if that passes.
 func TestStalledBody(t *testing.T) {
 	b := newFixture(t)
 
 	server := httptest.NewUnstartedServer(broker.NewHandler(b.options))
-	server.Config.ReadTimeout = 100 * time.Millisecond
+	server.Config.ReadTimeout, server.Config.ReadHeaderTimeout = 100*time.Millisecond, time.Minute
 	server.Start()
 	t.Cleanup(server.Close)
 

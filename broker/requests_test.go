@@ -182,6 +182,11 @@ func TestPathIDs(t *testing.T) {
 		b.want("the same applies to regions", b.do(call{method: "PUT", path: "/oauth/" + bad + path("y") + "?accepts_incomplete=true", body: order()}), 400)
 	}
 
+	for _, key := range []string{"x%2Fleftovers%2Fy", "%2Forchestrations%2Fy", "x%2Fservice_bindings%2Fy"} {
+		b.want("an ID cannot be the key of other operations: "+key, b.put(key, order()), 400)
+		b.want("there is no such instance", b.poll(key, ""), map[bool]int{false: 404, true: 400}[strings.Contains(key, "service_bindings")])
+	}
+
 	for _, invisible := range []string{"a%E2%80%8Bb", "a%E2%80%AEb", "a%C2%ADb"} {
 		b.want("new IDs have no invisible characters: "+invisible, b.put(invisible, order()), 400)
 		b.want("the same applies to validations", b.validate(invisible, order()), 400)

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
 // active returns the fields of an update that suspends (false) or resumes (true) an instance.
@@ -149,6 +152,91 @@ func TestSuspensionsAndResumptionsThatFail(t *testing.T) {
 	b.want("already active", b.patch(instanceID, active(true)), 200)
 }
 
+// TestRepeatedParametersAreNoChange sends the stored parameters with each update, as Service Manager and Service Catalog do. In phases
+// that do not allow changes, such an update must have the same result as one without parameters.
+func TestRepeatedParametersAreNoChange(t *testing.T) {
+	onEach(t, func(b *fixture) {
+		b.trial(instanceID)
+
+		same := map[string]any{"administrators": []any{"jane@example.com"}, "name": "mine"}
+		repeating := func(context map[string]any) map[string]any {
+			return map[string]any{"context": context, "parameters": same}
+		}
+		failed := func(operation string) {
+			t.Helper()
+			b.move(operation, process.InProgress)
+			b.move(operation, process.Failed)
+		}
+
+		b.succeed(b.want("an update", b.patch(instanceID, with("parameters", same)), 202).text("operation"))
+
+		failed(b.want("a suspension", b.patch(instanceID, repeating(with("active", false))), 202).text("operation"))
+		b.want("F8: a change of the context", b.patch(instanceID, repeating(with("space_name", "x"))), 200)
+		b.succeed(b.want("the suspension is repeated", b.patch(instanceID, repeating(with("active", false))), 202).text("operation"))
+
+		failed(b.want("a resumption", b.patch(instanceID, repeating(with("active", true))), 202).text("operation"))
+		b.want("F8: a change of the context", b.patch(instanceID, repeating(with("space_name", "y"))), 200)
+		b.want("another value", b.patch(instanceID, with("parameters", with("administrators", []any{"joe@example.com"}))), 422, "")
+		b.succeed(b.want("the resumption is repeated", b.patch(instanceID, repeating(with("active", true))), 202).text("operation"))
+
+		b.rewrite(instanceID, func(instance *environment.Instance) { instance.ExpiredAt = b.clock.Now() })
+		b.want("F8: a change of the context of an expired instance", b.patch(instanceID, repeating(with("space_name", "z"))), 200)
+	})
+}
+
+// TestResumptionWaitsForTheFormerRuntime checks that a resumption is rejected while the former runtime is a leftover.
+func TestResumptionWaitsForTheFormerRuntime(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		steps     []string
+		shootName string // the Shoot of the leftover, or empty for that of the instance
+		rejected  bool
+	}{
+		"removal":     {"the order would return the former runtime", []string{"Remove_Runtime"}, "", true},
+		"wait":        {"the removal has not ended", []string{"Check_Runtime_Removal"}, "", true},
+		"other step":  {"the runtime is gone", []string{"EDP_Deregistration"}, "", false},
+		"former life": {"a deleted instance with the same ID had another Shoot", []string{"Remove_Runtime"}, "c-former", false},
+	}
+
+	for name, c := range cases {
+		onEach(t, func(b *fixture) {
+			b.suspended(instanceID)
+
+			former := b.stored(instanceID)
+			if c.shootName != "" {
+				former.ShootName = c.shootName
+			}
+
+			left := environment.NewLeftover(b.carried(instanceID)[0], former, c.steps, b.clock.Now())
+			if err := b.options.DB.InTx(b.Context(), func(tx storage.Tx) error { return b.leftovers.Add(b.Context(), tx, left) }); err != nil {
+				b.Fatal(err)
+			}
+
+			fields := map[string]any{
+				"context": map[string]any{"active": true}, "parameters": map[string]any{"administrators": []any{"jane@example.com"}},
+			}
+			before := b.stored(instanceID)
+
+			if c.rejected {
+				got := b.want(name+": "+c.reason, b.patch(instanceID, fields), 422, "ConcurrencyError")
+				if got.Body["update_repeatable"] != true || !strings.Contains(got.text("description"), "former cluster") {
+					b.Errorf("%s: got %s", name, got.Raw)
+				}
+
+				if diff := cmp.Diff(before, b.stored(instanceID)); diff != "" || len(b.kinds(instanceID)) != 2 {
+					b.Errorf("%s: a rejected resumption changes nothing: operations %v, -before +after\n%s", name, b.kinds(instanceID), diff)
+				}
+
+				if err := b.leftovers.Remove(b.Context(), b.options.DB.Writer(), left.ID); err != nil {
+					b.Fatal(err)
+				}
+			}
+
+			b.succeed(b.want(name+": "+c.reason, b.patch(instanceID, fields), 202).text("operation"))
+		})
+	}
+}
+
 func TestCanceledPendingSuspensionChangesNothing(t *testing.T) {
 	b := newFixture(t)
 	b.trial(instanceID)
@@ -275,5 +363,50 @@ func TestAccountMovement(t *testing.T) {
 	update := b.want("an update", b.patch(instanceID, with("parameters", with("autoScalerMin", 6))), 202).text("operation")
 	if record := b.carried(instanceID)[0]; record.ID != update || record.Tenant != "third" {
 		b.Errorf("a later operation belongs to tenant %s, want the new account", record.Tenant)
+	}
+}
+
+// TestAccountMovementRenewsLabels checks that a change of the account reaches the labels in the control plane, although it runs no
+// operation.
+func TestAccountMovementRenewsLabels(t *testing.T) {
+	b := newFixture(t, func(options *broker.Options) { options.AccountMovement = true })
+	b.provisioned(instanceID)
+
+	later := outsideobjects.Result{DueAt: b.clock.Now().Add(4 * time.Hour)}
+
+	for system, kind := range map[string]string{
+		environment.SystemLifecycleManager: environment.KindKubeconfig, environment.SystemReconciler: environment.KindCluster,
+	} {
+		object := environment.OutsideObject{InstanceID: instanceID, System: system, Kind: kind, Key: "runtime", State: environment.OutsideCreated}
+
+		if err := b.options.DB.InTx(t.Context(), func(tx storage.Tx) error {
+			if err := b.objects.Insert(t.Context(), tx, object, b.clock.Now()); err != nil {
+				return err
+			}
+
+			return b.objects.EndRenewal(t.Context(), tx, object, later)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, row := range []struct {
+		name string
+		body map[string]any
+		want bool
+	}{
+		{"another organization", with("context", with("organization_name", "other")), false},
+		{"another account", with("context", with("globalaccount_id", "second")), true},
+	} {
+		b.want(row.name, b.patch(instanceID, row.body), 200)
+
+		due, err := b.objects.DueCredentials(t.Context(), []string{environment.SystemLifecycleManager, environment.SystemReconciler}, b.clock.Now(), 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if got := len(due) == 1 && due[0].System == environment.SystemLifecycleManager; got != row.want || len(due) > 1 {
+			t.Errorf("%s: due are %+v", row.name, due)
+		}
 	}
 }

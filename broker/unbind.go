@@ -89,8 +89,8 @@ func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, r request) (outco
 	}
 
 	if binding.State == environment.BindingDeleting {
-		running, found, err := a.latest(ctx, tx, environment.BindingKey(r.instanceID, r.bindingID), environment.KindUnbind)
-		if err != nil || found && reusable(running) {
+		running, err := a.operationOn(ctx, tx, binding)
+		if err != nil || reusable(running) {
 			return outcome{operation: running.ID}, err
 		}
 	}

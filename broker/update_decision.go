@@ -1,13 +1,16 @@
 package broker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/deprovisioning"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
@@ -115,11 +118,7 @@ func (a *api) applyUpdate(ctx context.Context, tx storage.Tx, u updateContext) (
 	case u.asks(false) && u.phase != environment.Suspended:
 		return a.acceptUpdate(ctx, tx, environment.KindSuspend, u)
 	case u.asks(true) && u.phase != environment.Active:
-		if err := a.Instances.Update(ctx, tx, u.updated); err != nil {
-			return outcome{}, err
-		}
-
-		return a.acceptUpdate(ctx, tx, environment.KindResume, u)
+		return a.acceptResumption(ctx, tx, u)
 	case u.phase == environment.Active && !equalJSON(u.update.Cluster, u.Request.Cluster):
 		return a.acceptUpdate(ctx, tx, environment.KindUpdate, u)
 	case equalJSON(u.updated, u.Instance):
@@ -129,11 +128,38 @@ func (a *api) applyUpdate(ctx context.Context, tx storage.Tx, u updateContext) (
 	}
 }
 
+// acceptResumption updates the row and accepts a resumption. It returns a ConcurrencyError while the former runtime is a leftover: the
+// new order has the same Shoot name, so the instance would get the former runtime, and the cleanup of the leftover would remove it. The
+// transaction has locked the instance, so no suspension can add a leftover, and no cleanup starts without one.
+func (a *api) acceptResumption(ctx context.Context, tx storage.Tx, u updateContext) (outcome, error) {
+	former, err := a.Leftovers.OfShoots(ctx, tx, []string{u.ShootName})
+	if err != nil {
+		return outcome{}, err
+	}
+
+	if slices.ContainsFunc(former, func(each environment.Leftover) bool { return deprovisioning.RemovesRuntime(each.Steps) }) {
+		return outcome{}, unprocessable(codeConcurrency, textFormerCluster)
+	}
+
+	if err := a.Instances.Update(ctx, tx, u.updated); err != nil {
+		return outcome{}, err
+	}
+
+	return a.acceptUpdate(ctx, tx, environment.KindResume, u)
+}
+
 // updateRow applies an update that does not affect the runtime, such as a new context, and records it in the audit
-// log.
+// log. If the account or the plan changes, the renewal of the kubeconfig for Lifecycle Manager is due, because it also updates the
+// labels of the Kyma resource.
 func (a *api) updateRow(ctx context.Context, tx storage.Tx, u updateContext) error {
 	if err := a.Instances.Update(ctx, tx, u.updated); err != nil {
 		return err
+	}
+
+	if u.PlanID != u.updated.PlanID || u.GlobalAccountID != u.updated.GlobalAccountID || u.SubAccountID != u.updated.SubAccountID {
+		if err := a.Objects.RequestRenewal(ctx, tx, u.ID, []string{environment.SystemLifecycleManager}, a.Clock.Now()); err != nil {
+			return err
+		}
 	}
 
 	entry := auditlog.Entry{Action: auditlog.ActionUpdate, InstanceID: u.ID, Status: http.StatusOK}
@@ -145,7 +171,7 @@ func (a *api) updateRow(ctx context.Context, tx storage.Tx, u updateContext) err
 // checkUpdate rejects updates that the phase of the instance does not allow. Updates of the context alone are
 // allowed in most phases: platforms send them to all instances, for example after an organization was renamed.
 func (a *api) checkUpdate(u updateContext) error {
-	contextOnly := u.PlanID == u.update.PlanID && u.MaintenanceVersion == u.update.MaintenanceVersion && !u.hasParameters
+	contextOnly := u.changesContextOnly()
 
 	switch {
 	case u.phase == environment.CreationFailed:
@@ -165,6 +191,16 @@ func (a *api) checkUpdate(u updateContext) error {
 	}
 
 	return nil
+}
+
+// changesContextOnly reports whether the update changes nothing but the context, and the account and the credentials for Service
+// Manager, which are part of the context. Parameters may be present: some platforms repeat all parameters in each update.
+func (u updateContext) changesContextOnly() bool {
+	before, after := u.Request.Cluster, u.update.Cluster
+	before.ServiceManager, after.ServiceManager = nil, nil
+
+	return u.PlanID == u.update.PlanID && u.MaintenanceVersion == u.update.MaintenanceVersion && equalJSON(before, after) &&
+		u.DeletionProtection == u.updated.DeletionProtection && bytes.Equal(u.Request.Parameters, u.updated.Request.Parameters)
 }
 
 // acceptUpdate accepts an operation of the given kind. The operation's data contains the update, except for a

@@ -177,8 +177,11 @@ func (r *run[D]) restarted(stage string) bool {
 	return false
 }
 
-// clear deletes the earlier attempts of a step that is done, and the problem or progress that they left.
+// clear deletes the earlier attempts of a step that is done, the problem or progress that they left, and a request to skip the step
+// that arrived during the attempt.
 func (r *run[D]) clear(attempt Attempt) {
+	r.progress.EndedSteps = append(r.progress.EndedSteps, attempt.Step)
+
 	if attempt.Number > 1 {
 		r.progress.Cleared = append(r.progress.Cleared, attempt)
 		delete(r.attempts, attempt.Step)

@@ -97,6 +97,32 @@ func TestSkipDuringAnAttempt(t *testing.T) {
 	})
 }
 
+// TestSkipOfAStepThatSucceeds requests a skip during an attempt that succeeds. The request has no effect, even when the stage restarts
+// because a later step waits.
+func TestSkipOfAStepThatSucceeds(t *testing.T) {
+	inBubble(t, func(b *fixture) {
+		slow := scripted("Slow", func(int) (time.Duration, error) {
+			time.Sleep(10 * time.Second) // fake time, during which a renewal records the step
+
+			return 0, nil
+		})
+		waiting := scripted("Waiting", func(run int) (time.Duration, error) { return time.Second * time.Duration(max(0, 3-run)), nil })
+
+		b.start(b.engine(b.store, stage("only", slow, succeeding("Quick"), waiting)))
+		b.accept("op", "instance")
+		time.Sleep(5 * time.Second)
+
+		if !b.skip("op", "Slow") {
+			b.Fatal("the step is not skipped")
+		}
+
+		record := b.await("op")
+		if len(record.SkippedSteps) != 0 || record.Skip != (process.Skip{}) || slow.runs() != waiting.runs() {
+			b.Errorf("pending skip request %v, skipped steps %v, runs of the steps %d and %d", record.Skip, record.SkippedSteps, slow.runs(), waiting.runs())
+		}
+	})
+}
+
 // TestSecondSkip checks that a skip request is not lost if it arrives after the run has skipped another step, but before the run
 // has stored that skip.
 func TestSecondSkip(t *testing.T) {

@@ -58,7 +58,7 @@ type Record struct {
 	Audit     string
 	// Trace is the trace context of the request, in the format of the Tracer. The engine does not use it.
 	Trace string
-	// VisibleTo names who may see the operation, in a format that the service defines. The engine does not use it.
+	// VisibleTo names who may see the operation, in a format that the service defines. The engine neither uses nor changes it.
 	VisibleTo string
 	State     State
 	// Description is a one-line status for users, set by the steps.
@@ -196,7 +196,7 @@ type New struct {
 	Tenant               string
 	PredecessorID        string
 	Description          string
-	// OrderedBy, Audit, Trace and VisibleTo never change after acceptance.
+	// OrderedBy, Audit and Trace never change after acceptance. The service can change VisibleTo.
 	OrderedBy string
 	Audit     string
 	Trace     string

@@ -164,7 +164,7 @@ func (r *run[D]) skipped(stage, step string) bool {
 		r.operation.SkippedSteps = append(r.operation.SkippedSteps, step)
 		r.operation.Problem, r.operation.Progress, r.operation.WaitingFor = Problem{}, "", ""
 		r.progress.Cleared = append(r.progress.Cleared, attempt)
-		r.progress.SkippedStep = step
+		r.progress.EndedSteps = append(r.progress.EndedSteps, step)
 		r.addEntry(attempt, Skipped, r.operation.Skip.Reason, time.Time{})
 		r.operation.Skip = Skip{}
 		delete(r.attempts, step)

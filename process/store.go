@@ -98,9 +98,9 @@ type Progress struct {
 	Timeline []Entry
 	// KeepPayload is true if the store must leave the stored payload unchanged.
 	KeepPayload bool
-	// SkippedStep is the step that the run skipped at an operator's request, or empty. The store clears the request only if the
-	// request names this step, because the operator may have requested another skip in the meantime.
-	SkippedStep string
+	// EndedSteps lists the steps that were done or skipped. The store clears the request to skip a step only if the request names
+	// one of them, because the operator may have requested another skip in the meantime.
+	EndedSteps []string
 	// Release is true if the store must release the lease. The operation is then due at Record.NextRun, or immediately if it was
 	// woken in the meantime.
 	Release bool

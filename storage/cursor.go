@@ -44,13 +44,23 @@ func ParseCursor(text string) (cursor Cursor, valid bool) {
 	if len(decoded) > 0 && decoded[0] == '{' {
 		err = json.Unmarshal(decoded, &cursor)
 
-		return cursor, err == nil && cursor.Sort != "" && IsText(cursor.Key) && IsText(cursor.ID)
+		return cursor, err == nil && cursor.Sort != "" && IsText(cursor.Key) && IsText(cursor.ID) && IsTime(cursor.At)
 	}
 
 	moment, id, _ := strings.Cut(string(decoded), " ")
 	at, err := time.Parse(time.RFC3339Nano, moment)
 
-	return Cursor{At: at, ID: id}, err == nil && IsText(id)
+	return Cursor{At: at, ID: id}, err == nil && IsText(id) && IsTime(at)
+}
+
+// IsTime reports whether both databases can compare the value with stored times: PostgreSQL does not know the year 0, and SQLite
+// compares the text of times, in which a year has four digits. Callers must reject all other values before they use them in a query.
+func IsTime(value time.Time) bool {
+	const lastYear = 9999
+
+	year := value.UTC().Year()
+
+	return year > 0 && year <= lastYear
 }
 
 // IsText reports whether PostgreSQL can store and compare the value: valid UTF-8 without NUL. Callers must reject all other

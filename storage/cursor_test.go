@@ -28,6 +28,7 @@ func TestCursor(t *testing.T) {
 		"no JSON":               base64.RawURLEncoding.EncodeToString([]byte(`{"sort":`)),
 		"no order":              base64.RawURLEncoding.EncodeToString([]byte(`{"key":"a","at":"2030-01-02T03:04:05Z","id":"a"}`)),
 		"no NUL in a key":       base64.RawURLEncoding.EncodeToString([]byte(`{"sort":"name","key":"\u0000","at":"2030-01-02T03:04:05Z","id":"a"}`)),
+		"no year 0":             base64.RawURLEncoding.EncodeToString([]byte("0000-01-02T03:04:05Z a")),
 		"no UTF-8":              base64.RawURLEncoding.EncodeToString([]byte("2030-01-02T03:04:05Z \xff")),
 	} {
 		if _, valid := storage.ParseCursor(text); valid {

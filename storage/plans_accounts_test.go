@@ -51,7 +51,7 @@ func (s stores) accountCalls() map[string]call {
 			return err
 		},
 		"accounts.EndRelease": func(ctx context.Context) error {
-			return s.accounts.EndRelease(ctx, "i103", accountpool.Key{Tenant: "t103", Type: "aws_103"}, false)
+			return s.accounts.EndRelease(ctx, "i103", accountpool.Claim{Key: accountpool.Key{Tenant: "t103", Type: "aws_103"}, Account: "a103"}, false)
 		},
 		"accounts.Abandoned": func(ctx context.Context) error {
 			_, _, err := s.accounts.Abandoned(ctx)

@@ -21,8 +21,8 @@ func (s stores) bindingCalls() map[string]call {
 
 			return err
 		},
-		"bindings.CreatedAt": func(ctx context.Context) error {
-			_, err := s.bindings.CreatedAt(ctx, s.db.Reader(), binding.InstanceID, binding.BindingID)
+		"bindings.Newest": func(ctx context.Context) error {
+			_, err := s.bindings.Newest(ctx, s.db.Reader(), binding.InstanceID, binding.BindingID)
 
 			return err
 		},

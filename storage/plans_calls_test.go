@@ -114,6 +114,9 @@ func (s stores) operationCalls() map[string]call {
 
 			return err
 		}),
+		"operations.SetVisibleTo": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.operations.SetVisibleTo(ctx, tx, []string{"i107", environment.BindingKey("i107", "b1"), environment.BindingKey("i107", "b2")}, "beta")
+		}),
 		"operations.Get": func(ctx context.Context) error {
 			_, err := s.operations.Get(ctx, s.db.Reader(), "p10")
 

@@ -45,6 +45,11 @@ func (s stores) leftoverCalls() map[string]call {
 
 			return err
 		},
+		"leftovers.OfShoots": func(ctx context.Context) error {
+			_, err := s.leftovers.OfShoots(ctx, s.db.Reader(), []string{"c-100100", "c-100101"})
+
+			return err
+		},
 		"leftovers.OfAccount": func(ctx context.Context) error {
 			_, err := s.leftovers.OfAccount(ctx, s.db.Reader(), "account-10", page)
 
@@ -120,7 +125,7 @@ func (s stores) objectCalls() map[string]call {
 			return err
 		}),
 		"objects.RequestRenewal": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			return s.objects.RequestRenewal(ctx, tx, "i100", filledAt)
+			return s.objects.RequestRenewal(ctx, tx, "i100", []string{"lifecycle-manager", "reconciler"}, filledAt)
 		}),
 		"objects.Credentials": func(ctx context.Context) error {
 			_, err := s.objects.Credentials(ctx, "", cluster, page)
@@ -160,6 +165,9 @@ func (s stores) objectCalls() map[string]call {
 		},
 		"objects.Move": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			return s.objects.Move(ctx, tx, "i101", environment.LeftoverKey("i101", "d101"))
+		}),
+		"objects.Return": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			return s.objects.Return(ctx, tx, environment.LeftoverKey("i103", "d103"), "i103")
 		}),
 		"objects.RemoveAll": s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.objects.RemoveAll(ctx, tx, "i102") }),
 		"objects.CountErasable": func(ctx context.Context) error {

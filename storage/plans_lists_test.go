@@ -63,6 +63,7 @@ func (s stores) listCalls() map[string]call {
 		"of some Shoots":  {ShootNames: []string{"shoot-10", "shoot-11"}},
 		"of an account":   {GlobalAccountID: "account-10"},
 		"of no account":   {GlobalAccountID: "none"},
+		"of two accounts": {GlobalAccountIDs: []string{"account-10", "account-11"}},
 		"of a subaccount": {SubAccountID: "subaccount-10"},
 		"of a region":     {Region: "region-10"},
 		"of a platform":   {Platform: "default"},

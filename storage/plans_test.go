@@ -112,6 +112,8 @@ func mayScan() map[string]string {
 		"notifications.Add":               "the table notification_lease has one row",
 		"webhooks.List":                   "there are at most 50 webhooks",
 		"webhooks.Create":                 "the table events_head has one row",
+		"webhooks.Add":                    "the table events_head has one row",
+		"webhooks.Enable":                 "the table events_head has one row",
 		"webhooks.Backlog":                "it counts what is not delivered, once per scrape",
 		"eventlog.Head":                   "the table events_head has one row",
 		"eventlog.Publish":                "the table events_head has one row",

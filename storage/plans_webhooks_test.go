@@ -55,7 +55,7 @@ func (s stores) webhookCalls() map[string]call {
 
 			return err
 		}),
-		"webhooks.Enable":  s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.webhooks.Enable(ctx, tx, "w7") }),
+		"webhooks.Enable":  s.inTx(func(ctx context.Context, tx storage.Tx) error { return s.webhooks.Enable(ctx, tx, "w7", filledAt) }),
 		"webhooks.Disable": func(ctx context.Context) error { return s.webhooks.Disable(ctx, "w7", "gone", filledAt) },
 		"webhooks.Hold": func(ctx context.Context) error {
 			_, err := s.webhooks.Hold(ctx, "w7", "replica", filledAt, filledAt.Add(time.Minute))

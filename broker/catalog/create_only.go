@@ -33,7 +33,9 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		_, wasSent := ordered[name]
-		if slices.Contains(p.Updates, name) || !p.takes(name) && !wasSent {
+		changeable := slices.Contains(p.Updates, name) && !p.repeatsFixedModules(instance, name, fields[name], ordered[name])
+
+		if changeable || !p.takes(name) && !wasSent {
 			continue
 		}
 
@@ -52,6 +54,12 @@ func (p *Plan) withoutRepeated(instance environment.Instance, sent json.RawMessa
 	}
 
 	return encoded, violations
+}
+
+// repeatsFixedModules reports whether the named parameter repeats the stored modules of a runtime whose modules cannot be changed. The
+// plan may no longer have these modules.
+func (p *Plan) repeatsFixedModules(instance environment.Instance, name string, value, stored json.RawMessage) bool {
+	return name == paramModules && p.fixedModules(instance.Request.Cluster) != "" && equalValues(value, stored)
 }
 
 // repeats reports whether setting the named parameter to the given value would leave the instance unchanged. The value may be an
@@ -83,12 +91,21 @@ func (p *Plan) repeats(instance environment.Instance, name string, value json.Ra
 		version = cluster.Kyma.Version
 	}
 
-	return reflect.DeepEqual(cluster, instance.Request.Cluster) &&
+	return reflect.DeepEqual(cluster, instance.Request.Cluster) && p.repeatsModules(instance.Request.Cluster, given.Modules) &&
 		cmp.Or(given.KymaVersion, version) == version &&
 		(given.DeletionProtection == nil || *given.DeletionProtection == instance.DeletionProtection) &&
 		cmp.Or(given.Name, instance.Name) == instance.Name &&
 		strings.EqualFold(cmp.Or(given.Provider, instance.Provider), instance.Provider) &&
 		(area || cmp.Or(given.Region, instance.Region) == instance.Region)
+}
+
+// repeatsModules reports whether the modules parameter is absent or chooses the modules that the cluster has.
+func (p *Plan) repeatsModules(cluster environment.Cluster, given modulesParameters) bool {
+	if given.Default == nil && given.List == nil {
+		return true
+	}
+
+	return cluster.Kyma != nil && slices.Equal(p.modules(given, new(Violations)), cluster.Kyma.Modules)
 }
 
 // equalValues reports whether two JSON values are equal. Absent and malformed values are never equal.

@@ -135,6 +135,34 @@ func TestUpdatedModules(t *testing.T) {
 	}
 }
 
+// TestUpdatedModulesWithoutKyma updates an instance that was ordered with modules after the operator has switched Kyma off. The plan
+// then has no modules parameter, so an update can repeat the modules, but not change them.
+func TestUpdatedModulesWithoutKyma(t *testing.T) {
+	t.Parallel()
+
+	off, err := withKyma(t, moduleSection, options())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ordered := order{InstanceID: instanceID, Parameters: json.RawMessage(`{"modules": {"list": [{"name": "monitoring"}]}}`)}.instance()
+
+	instance, violations := moduleplan(t).Resolve(ordered)
+	if len(violations) > 0 {
+		t.Fatal(violations.Err())
+	}
+
+	if updated, err := off.Update(instance, instance.Request.Parameters); err != nil || string(updated.Parameters) != `{}` {
+		t.Errorf("the same modules: %s, %v", updated.Parameters, err)
+	}
+
+	for _, parameters := range []string{`{"modules": {"list": [{"name": "eventing"}]}}`, `{"modules": {"default": true}}`, `{"modules": {"default": false}}`} {
+		if _, err := off.Update(instance, json.RawMessage(parameters)); err == nil || !strings.Contains(err.Error(), "modules cannot be changed after creation") {
+			t.Errorf("other modules, %s: %v", parameters, err)
+		}
+	}
+}
+
 func TestInstallation(t *testing.T) {
 	t.Parallel()
 

@@ -125,7 +125,8 @@ func TestLifecycleManagerInCatalog(t *testing.T) {
 	}
 }
 
-// TestChangeOfInstaller checks that the modules of an instance cannot be changed after another system has become the installer.
+// TestChangeOfInstaller checks that the modules of an instance cannot be changed after another system has become the installer, but
+// that an update can repeat them.
 func TestChangeOfInstaller(t *testing.T) {
 	t.Parallel()
 
@@ -150,6 +151,14 @@ func TestChangeOfInstaller(t *testing.T) {
 		if _, err := plan.Update(created, []byte(`{"modules": {"list": [{"name": "`+name+`"}]}}`)); err == nil ||
 			!strings.Contains(err.Error(), "modules requires a new instance") {
 			t.Errorf("former installer is Lifecycle Manager: %t, got %v", former, err)
+		}
+
+		// Platforms that send all parameters with every update repeat the modules of the order, which the plan may no longer have.
+		created.Request.Parameters = []byte(`{"modules": {"list": [{"name": "former"}]}}`)
+
+		updated, err := plan.Update(created, []byte(`{"autoScalerMax": 7, "modules": {"list": [{"name": "former"}]}}`))
+		if err != nil || string(updated.Parameters) != `{"autoScalerMax":7}` || updated.Cluster.AutoScalerMax != 7 {
+			t.Errorf("the modules are repeated: %s, %v", updated.Parameters, err)
 		}
 	}
 }

@@ -47,15 +47,8 @@ func (p *Plan) changeModules(cluster *environment.Cluster, given modulesParamete
 		return
 	}
 
-	if cluster.Kyma == nil {
-		violations.require(false, paramModules, ruleModules, "the runtime was created without Kyma: choosing modules requires a new instance")
-
-		return
-	}
-
-	if cluster.Kyma.InstalledBy(environment.InstallerLifecycleManager) != (p.LifecycleManager != nil) {
-		violations.require(false, paramModules, ruleModules,
-			"the runtime's Kyma was not installed by the system that installs Kyma on new runtimes: choosing modules requires a new instance")
+	if fixed := p.fixedModules(*cluster); fixed != "" {
+		violations.require(false, paramModules, ruleModules, "%s: choosing modules requires a new instance", fixed)
 
 		return
 	}
@@ -63,6 +56,18 @@ func (p *Plan) changeModules(cluster *environment.Cluster, given modulesParamete
 	changed := *cluster.Kyma
 	changed.Modules = p.modules(given, violations)
 	cluster.Kyma = &changed
+}
+
+// fixedModules returns why the modules of the cluster cannot be changed, or an empty string if they can be changed.
+func (p *Plan) fixedModules(cluster environment.Cluster) string {
+	switch {
+	case cluster.Kyma == nil:
+		return "the runtime was created without Kyma"
+	case cluster.Kyma.InstalledBy(environment.InstallerLifecycleManager) != (p.LifecycleManager != nil):
+		return "the runtime's Kyma was not installed by the system that installs Kyma on new runtimes"
+	default:
+		return ""
+	}
 }
 
 // modules returns the names of the chosen modules, in the order of the plan: the listed modules, none if the user declines all

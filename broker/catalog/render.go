@@ -37,7 +37,9 @@ func (c *content) render(options Options) error {
 		return err
 	}
 
-	changeable := slices.ContainsFunc(c.plans, func(plan *Plan) bool { return plan.offered && len(plan.BecomesPlans) > 0 })
+	changeable := func(plan *Plan) bool {
+		return plan.offered && slices.ContainsFunc(c.plans, func(target *Plan) bool { return target.ID != plan.ID && plan.MayBecome(target) })
+	}
 
 	service := publishedService{
 		Service: domain.Service{
@@ -48,7 +50,7 @@ func (c *content) render(options Options) error {
 			InstancesRetrievable: true,
 			BindingsRetrievable:  true,
 			AllowContextUpdates:  true,
-			PlanUpdatable:        changeable, // Service Catalog reads only this field, not those of the plans
+			PlanUpdatable:        slices.ContainsFunc(c.plans, changeable), // Service Catalog reads only this field, not those of the plans
 			Tags:                 c.service.Tags,
 			Metadata: &domain.ServiceMetadata{
 				DisplayName:         c.service.DisplayName,
@@ -64,7 +66,7 @@ func (c *content) render(options Options) error {
 
 	for _, plan := range c.plans {
 		if plan.offered {
-			service.Plans = append(service.Plans, plan.render(options, binding))
+			service.Plans = append(service.Plans, plan.render(options, binding, changeable(plan)))
 		}
 	}
 
@@ -79,8 +81,9 @@ func (c *content) render(options Options) error {
 	return nil
 }
 
-// render returns the plan as platforms see it. The binding form is the same for all plans.
-func (p *Plan) render(options Options, binding form) publishedPlan {
+// render returns the plan as platforms see it. The binding form is the same for all plans. changeable reports whether instances of
+// the plan can be changed to another plan.
+func (p *Plan) render(options Options, binding form, changeable bool) publishedPlan {
 	metadata := &domain.ServicePlanMetadata{DisplayName: p.DisplayName, Bullets: p.bullets()}
 	for _, cost := range p.Costs {
 		metadata.Costs = append(metadata.Costs, domain.ServicePlanCost(cost))
@@ -94,7 +97,7 @@ func (p *Plan) render(options Options, binding form) publishedPlan {
 			Description:   p.Description,
 			Free:          new(p.Free),
 			Bindable:      new(!p.OwnCluster),
-			PlanUpdatable: new(len(p.BecomesPlans) > 0),
+			PlanUpdatable: new(changeable),
 			Metadata:      metadata,
 			Schemas: &domain.ServiceSchemas{
 				Instance: domain.ServiceInstanceSchema{

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -88,7 +89,8 @@ func (p *Plan) clampNodes(cluster *environment.Cluster) {
 }
 
 // Upgrade returns the cluster with the Kubernetes version that new clusters get. A cluster with a later version keeps that
-// version, because Kubernetes cannot be downgraded.
+// version, because Kubernetes cannot be downgraded. An older cluster gets at most the next minor version, because Kubernetes
+// cannot skip one.
 func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
 	if cluster.Own != nil {
 		return cluster // the tenant maintains the cluster
@@ -97,14 +99,19 @@ func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
 	current, err := semver.NewVersion(cluster.KubernetesVersion)
 	offered, offeredErr := semver.NewVersion(p.kubernetesVersion)
 
-	if err == nil && offeredErr == nil && current.LessThan(offered) {
+	switch {
+	case err != nil || offeredErr != nil || !current.LessThan(offered):
+	case current.Major() == offered.Major() && offered.Minor() > current.Minor()+1:
+		cluster.KubernetesVersion = fmt.Sprintf("%d.%d", current.Major(), current.Minor()+1)
+	default:
 		cluster.KubernetesVersion = p.kubernetesVersion
 	}
 
 	return cluster
 }
 
-// MayBecome reports whether an instance of this plan can be changed to the target plan, which may be the same plan.
+// MayBecome reports whether an instance of this plan can be changed to the target plan, which may be the same plan. Another plan must
+// be offered, as for an order.
 func (p *Plan) MayBecome(target *Plan) bool {
-	return p.ID == target.ID || slices.Contains(p.BecomesPlans, target.Name)
+	return p.ID == target.ID || target.offered && slices.Contains(p.BecomesPlans, target.Name)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
@@ -223,6 +224,31 @@ func TestUpdateRepeatsCreateOnlyParameters(t *testing.T) {
 	}
 }
 
+// TestUpgrade checks which Kubernetes version a maintenance update or a change of the plan orders. New clusters get 1.34.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct{ reason, current, want string }{
+		"older":     {"the next minor version", "1.33.9", "1.34"},
+		"two older": {"Kubernetes cannot skip a minor version", "1.32.13", "1.33"},
+		"far older": {"only one minor version at a time", "1.29", "1.30"},
+		"same":      {"Gardener chooses the patch version", "1.34.2", "1.34.2"},
+		"newer":     {"Kubernetes cannot be downgraded", "1.36.1", "1.36.1"},
+		"unknown":   {"the cluster has not reported its version", "", ""},
+	}
+
+	for name, c := range cases {
+		if got := plan(t, planAWS).Upgrade(environment.Cluster{KubernetesVersion: c.current}).KubernetesVersion; got != c.want {
+			t.Errorf("%s: %s: version %q becomes %q, want %q", name, c.reason, c.current, got, c.want)
+		}
+	}
+
+	own := environment.Cluster{KubernetesVersion: "1.30", Own: &environment.OwnCluster{}}
+	if got := plan(t, planOwnCluster).Upgrade(own).KubernetesVersion; got != own.KubernetesVersion {
+		t.Errorf("the tenant maintains the cluster, but it gets version %q", got)
+	}
+}
+
 func TestMayBecome(t *testing.T) {
 	t.Parallel()
 
@@ -233,5 +259,33 @@ func TestMayBecome(t *testing.T) {
 
 	if aws.MayBecome(azure) || plan(t, planTrial).MayBecome(azure) {
 		t.Error("a plan change to another provider is allowed")
+	}
+
+	for name, c := range map[string]struct {
+		enabled []string
+		want    bool
+	}{
+		"all plans":        {nil, true},
+		"both plans":       {[]string{"azure_lite", "azure"}, true},
+		"without the plan": {[]string{"azure_lite", "aws"}, false},
+	} {
+		limited := options()
+		limited.EnablePlans = c.enabled
+
+		read, err := catalog.Load(shipped(t, nil), limited)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		lite, _ := read.ByID(planAzureLite)
+		target, _ := read.ByID(planAzure)
+
+		if got := lite.MayBecome(target); got != c.want {
+			t.Errorf("%s: a change to the plan is allowed: %t", name, got)
+		}
+
+		if got := strings.Contains(string(read.Published().Body), `"plan_updateable":true`); got != c.want {
+			t.Errorf("%s: the catalog offers a change of the plan: %t", name, got)
+		}
 	}
 }

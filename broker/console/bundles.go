@@ -132,9 +132,10 @@ func shownDeployment(deployment v1alpha1.BundleDeployment) views.BundleDeploymen
 	installed, healthy := meta.FindStatusCondition(conditions, v1alpha1.TypeInstalled), meta.FindStatusCondition(conditions, v1alpha1.TypeHealthy)
 	valid := meta.FindStatusCondition(conditions, v1alpha1.TypeHasValidBundle)
 
-	// The page shows the first condition that is not true, in the order in which the bundle provisioner works.
+	// The page shows the first condition that is not true, in the order in which the bundle provisioner works. While another Bundle is not
+	// installed, the condition Installed is true for the former one, with another reason.
 	for _, each := range []*metav1.Condition{valid, installed, healthy} {
-		if each != nil && each.Status != metav1.ConditionTrue {
+		if each != nil && (each.Status != metav1.ConditionTrue || each == installed && each.Reason != v1alpha1.ReasonInstallationSucceeded) {
 			shown.Message = messageOf(each)
 
 			break
@@ -160,7 +161,8 @@ func stateOfDeployment(shown views.BundleDeployment, observed bool, valid, insta
 	case !observed:
 		return "pending"
 	case is(valid, metav1.ConditionFalse) || is(installed, metav1.ConditionFalse) && installed.Reason != v1alpha1.ReasonInstallPending &&
-		installed.Reason != v1alpha1.ReasonDependencyPending && installed.Reason != v1alpha1.ReasonDryRun:
+		installed.Reason != v1alpha1.ReasonDependencyPending && installed.Reason != v1alpha1.ReasonDryRun,
+		is(installed, metav1.ConditionTrue) && installed.Reason == v1alpha1.ReasonUpgradeFailed:
 		return "failed"
 	case is(installed, metav1.ConditionTrue) && is(healthy, metav1.ConditionFalse):
 		return "unhealthy"

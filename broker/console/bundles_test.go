@@ -181,6 +181,7 @@ func TestBundles(t *testing.T) {
 	}
 
 	f.page("/console/bundles/none", http.StatusNotFound)
+	f.page("/console/bundles/a%2Fb", http.StatusNotFound)
 	f.page("/console/bundles?cursor=none", http.StatusBadRequest)
 	f.page("/console/bundles?runtime=a%2Cb", http.StatusBadRequest)
 
@@ -188,5 +189,31 @@ func TestBundles(t *testing.T) {
 
 	if html := f.page("/console/instances/one", http.StatusOK); !strings.Contains(html, "/console/bundles?runtime=runtime-1") {
 		t.Error("the page of the instance has no link to its Bundles")
+	}
+}
+
+// TestBundlesDuringUpgrades shows BundleDeployments whose former Bundle is installed, while another one failed or waits.
+func TestBundlesDuringUpgrades(t *testing.T) {
+	f := newFixture(t)
+	f.page("/console/bundles", http.StatusOK) // starts the API server
+
+	for reason, badge := range map[string]string{
+		v1alpha1.ReasonUpgradeFailed:         `<span class="badge bad">failed</span>`,
+		v1alpha1.ReasonInstallPending:        `<span class="badge ok">installed</span>`,
+		v1alpha1.ReasonInstallationSucceeded: `<span class="badge ok">installed</span>`,
+	} {
+		id, message := strings.ToLower(reason), "the message of "+reason
+		f.deploy("upgrade-"+id, id,
+			metav1.Condition{Type: v1alpha1.TypeInstalled, Status: metav1.ConditionTrue, Reason: reason, Message: message},
+			metav1.Condition{Type: v1alpha1.TypeHealthy, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHealthy})
+
+		html := f.page("/console/bundles?runtime="+id, http.StatusOK)
+		if !strings.Contains(html, badge) {
+			t.Errorf("%s: the page lacks %s: %s", reason, badge, html)
+		}
+
+		if shown := strings.Contains(html, message); shown != (reason != v1alpha1.ReasonInstallationSucceeded) {
+			t.Errorf("%s: the message is shown: %t", reason, shown)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/a-h/templ"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/environment-broker/environment-broker/broker/console/views"
@@ -105,23 +106,28 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestFormKeepsFilters checks that the form of the instance list contains each parameter of the list, except the paging
-// parameters.
-func TestFormKeepsFilters(t *testing.T) {
+// TestFormsKeepFilters checks that the form of each list contains each parameter of the list, except the paging parameters.
+func TestFormsKeepFilters(t *testing.T) {
 	t.Parallel()
 
-	for _, name := range operator.New(operator.Options{}).Route("GET /runtimes").Query {
-		if slices.Contains([]string{"cursor", "page", "total"}, name) {
-			continue
-		}
+	for endpoint, page := range map[string]func(url.Values) templ.Component{
+		"GET /runtimes":   func(query url.Values) templ.Component { return views.InstancesPage(views.Instances{Query: query}) },
+		"GET /operations": func(query url.Values) templ.Component { return views.OperationsPage(views.Operations{Query: query}) },
+		"GET /audit":      func(query url.Values) templ.Component { return views.AuditPage(views.Audit{Query: query}) },
+	} {
+		for _, name := range operator.New(operator.Options{}).Route(endpoint).Query {
+			if slices.Contains([]string{"cursor", "page", "total"}, name) {
+				continue
+			}
 
-		var html strings.Builder
-		if err := views.InstancesPage(views.Instances{Query: url.Values{name: {"given"}}}).Render(t.Context(), &html); err != nil {
-			t.Fatal(err)
-		}
+			var html strings.Builder
+			if err := page(url.Values{name: {"given"}}).Render(t.Context(), &html); err != nil {
+				t.Fatal(err)
+			}
 
-		if !strings.Contains(html.String(), ` name="`+name+`"`) {
-			t.Errorf("the form drops %s", name)
+			if !strings.Contains(html.String(), ` name="`+name+`"`) {
+				t.Errorf("the form of %s drops %s", endpoint, name)
+			}
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (c *console) offer(r *http.Request, shown *views.Operation) {
 	conductor := shown.Kind == environment.KindOrchestrate
 
 	shown.MayCancel = !conductor && (state == operatorapi.OperationStatePending || state == operatorapi.OperationStateInProgress)
-	shown.MayRetry = !conductor && ended && shown.Kind != environment.KindCleanup
+	shown.MayRetry = !conductor && ended && environment.Retryable(shown.Kind)
 	shown.MaySkip = shown.Skippable && state == operatorapi.OperationStateInProgress
 
 	if (shown.MayCancel || shown.MayRetry || shown.MaySkip) && !c.may(r, cancelEndpoint) {

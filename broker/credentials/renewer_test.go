@@ -106,14 +106,6 @@ func (f *fixture) AdminKubeconfig(ctx context.Context, _ environment.Instance) (
 func newFixture(t *testing.T, db *storage.DB) *fixture {
 	t.Helper()
 
-	must := func(err error) {
-		t.Helper()
-
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-
 	f := &fixture{
 		T: t, ControlPlane: fakecontrolplane.New(), db: db, clock: clocktesting.NewFakeClock(time.Now().UTC()), results: credentials.NewResults(environment.SystemLifecycleManager),
 	}
@@ -122,40 +114,40 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	var err error
 
 	f.operations, err = operations.Open(t.Context(), db, keys)
-	must(err)
+	f.must(err)
 	f.instances, err = instances.Open(t.Context(), db, keys)
-	must(err)
+	f.must(err)
 	f.records, err = outsideobjects.Open(t.Context(), db, keys)
-	must(err)
+	f.must(err)
 	f.events, err = instanceevents.Open(t.Context(), db)
-	must(err)
+	f.must(err)
 	claims, err := reports.Open(t.Context(), db)
-	must(err)
+	f.must(err)
 	f.authority, err = certificate.OpenAuthority(t.TempDir(), "test")
-	must(err)
+	f.must(err)
 
 	instance := environment.Instance{ID: "one", ShootName: "c-one", RuntimeID: "r-one", CreatedAt: f.clock.Now(), UpdatedAt: f.clock.Now()}
 	instance.Request.Cluster.Kyma = &environment.Kyma{Version: "1.0.0", Installer: environment.InstallerReconciler, Modules: []string{"istio"}}
-	must(db.InTx(t.Context(), func(tx storage.Tx) error { return storagetest.Insert(t.Context(), tx, f.instances, instance) }))
+	f.must(db.InTx(t.Context(), func(tx storage.Tx) error { return storagetest.Insert(t.Context(), tx, f.instances, instance) }))
 
 	f.objects, err = lifecyclemanager.ObjectsOf(instance, lifecyclemanager.Settings{}, "kcp-system", "")
-	must(err)
+	f.must(err)
 
 	server := httptest.NewServer(f.ControlPlane)
 	t.Cleanup(server.Close)
 
 	address, err := url.Parse(server.URL)
-	must(err)
+	f.must(err)
 
 	f.client = lifecyclemanager.New(fakecontrolplane.Transport(address), 2*time.Second)
 	f.held = storagetest.Hold(t, db, f.operations, environment.KindUpgradeKyma, "one")
 	f.record(environment.OutsideCreated)
-	must(f.client.ApplySecret(t.Context(), f.objects, "the first kubeconfig"))
+	f.must(f.client.ApplySecret(t.Context(), f.objects, "the first kubeconfig"))
 
 	for range 2 {
 		f.replicas = append(f.replicas, credentials.Renewer{
 			DB: db, Instances: f.instances, Objects: f.records, Events: f.events, Reports: claims, Access: f, Validity: clusterclient.Validity,
-			Holders: map[string]credentials.Holder{environment.SystemLifecycleManager: credentials.LifecycleManager{Kyma: f, Client: f.client}},
+			Holders: map[string]credentials.Holder{environment.SystemLifecycleManager: credentials.LifecycleManager{Kyma: f, Recorded: f.records, Client: f.client}},
 			Results: f.results, Clock: f.clock, Log: logging.Discard(),
 		})
 	}
@@ -294,6 +286,88 @@ func TestRenewal(t *testing.T) {
 		f.wantEvents("renewed: the kubeconfig for Lifecycle Manager was renewed × 2")
 		f.wantExpiring(0)
 	})
+}
+
+// TestRenewalLabels checks that a renewal labels the objects of an instance that has moved to another account.
+func TestRenewalLabels(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newFixture(t, db)
+
+		resource := environment.OutsideObject{
+			InstanceID: "one", System: environment.SystemLifecycleManager, Kind: environment.KindKymaResource, Key: f.objects.Kyma.String(),
+			State: environment.OutsideCreated,
+		}
+		f.must(f.records.Set(t.Context(), f.held, resource, f.clock.Now()))
+		f.must(f.client.ApplyKyma(t.Context(), f.objects))
+
+		before := f.ControlPlane.Objects("Kyma")[0]
+
+		f.move("second")
+		f.run(10 * time.Second)
+
+		for _, kind := range []string{"Kyma", "Secret"} {
+			if got := f.account(kind); got != "second" {
+				t.Errorf("the %s belongs to account %q", kind, got)
+			}
+		}
+
+		after := f.ControlPlane.Objects("Kyma")[0]
+		if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" {
+			t.Errorf("the renewal changes the spec: -want +got\n%s", diff)
+		}
+
+		// An operation that changes the resource sets the labels itself.
+		resource.State = environment.OutsideCreating
+		f.must(f.records.Set(t.Context(), f.held, resource, f.clock.Now()))
+		f.move("third")
+		f.run(4 * time.Hour)
+
+		if got := f.account("Kyma") + " " + f.account("Secret"); got != "second third" {
+			t.Errorf("the Kyma resource and the Secret belong to the accounts %s", got)
+		}
+
+		// A renewal does not create the resource.
+		resource.State = environment.OutsideCreated
+		f.must(f.records.Set(t.Context(), f.held, resource, f.clock.Now()))
+		f.Remove("Kyma", f.objects.Kyma.Namespace, f.objects.Kyma.Name)
+
+		if issued := f.run(4 * time.Hour); issued != 1 || len(f.ControlPlane.Objects("Kyma")) > 0 {
+			t.Errorf("without the resource, %d kubeconfigs are issued, and there are %d resources", issued, len(f.ControlPlane.Objects("Kyma")))
+		}
+
+		f.wantResults(3, 0, 0)
+	})
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// move moves the instance to another account.
+func (f *fixture) move(account string) {
+	f.Helper()
+
+	f.must(f.db.InTx(f.Context(), func(tx storage.Tx) error {
+		instance, err := f.instances.Get(f.Context(), tx, "one")
+		if err != nil {
+			return err
+		}
+
+		instance.GlobalAccountID = account
+
+		return f.instances.Update(f.Context(), tx, instance)
+	}))
+}
+
+// account returns the account in the labels of the only object of a kind.
+func (f *fixture) account(kind string) string {
+	f.Helper()
+
+	return f.ControlPlane.Objects(kind)[0].GetLabels()["kyma-project.io/global-account-id"]
 }
 
 // TestFailedRenewal lets the Provisioner fail until the kubeconfig is about to expire.

@@ -136,17 +136,17 @@ func (r Repairer) next(ctx context.Context, progress *pass, now time.Time) (due 
 		}
 	}
 
+	limit := checkBatch - len(due)
+	if limit == 0 {
+		return due, false, nil // a pass that is due begins with a later batch
+	}
+
 	if progress.After == "" {
 		if now.Sub(progress.Began) < r.Interval {
 			return due, false, nil
 		}
 
 		progress.Began = now
-	}
-
-	limit := checkBatch - len(due)
-	if limit == 0 {
-		return due, true, nil
 	}
 
 	page, err := r.Instances.WithRuntime(ctx, progress.After, limit)

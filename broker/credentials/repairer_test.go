@@ -287,6 +287,30 @@ func TestRepair(t *testing.T) {
 	})
 }
 
+// TestPassBeginsAfterRetries lets a pass become due while the retries of earlier checks fill a batch. The pass begins with the next
+// batch.
+func TestPassBeginsAfterRetries(t *testing.T) {
+	f := newRepairFixture(t, storagetest.SQLite(t))
+
+	const batch = 25
+
+	for i := range batch {
+		id := fmt.Sprintf("i%02d", i)
+		f.add(id, &environment.ServiceManager{ClientSecret: "wanted"})
+		f.present.away[id] = true
+	}
+
+	f.run(time.Minute, 10*time.Second)
+	f.add("z", &environment.ServiceManager{ClientSecret: "wanted"})
+	f.present.secrets["z"] = "changed"
+
+	f.clock.Step(f.Interval) // the retries and the pass are due
+
+	if checked := f.run(time.Minute, 10*time.Second); !slices.Contains(checked, "z") || f.present.secrets["z"] != "wanted" {
+		t.Errorf("the pass has checked %v", checked)
+	}
+}
+
 // TestReplicaDiesAfterRepair checks that a repair has its event if the replica dies before it is recorded, or if the response of the runtime
 // is lost.
 func TestReplicaDiesAfterRepair(t *testing.T) {

@@ -85,6 +85,22 @@ func Check(head eventlog.Head, after int64) error {
 	}
 }
 
+// Read returns the next events like Reader.Read. It returns the error of Check if events after the position were removed before or
+// during the read, because the result may then lack them.
+func Read(ctx context.Context, reader Reader, filter eventlog.Filter, after int64, limit int) ([]eventlog.Event, int64, error) {
+	found, last, err := reader.Read(ctx, filter, after, limit)
+	if err != nil {
+		return nil, after, err
+	}
+
+	head, err := reader.Head(ctx)
+	if err == nil {
+		err = Check(head, after)
+	}
+
+	return found, last, err
+}
+
 // Response returns a stream of the events that match the filter and come after the given position. If after is negative, the
 // stream starts with new events. ctx is the context of the request.
 func (s *Streams) Response(ctx context.Context, filter eventlog.Filter, after int64) (httpserver.Response, error) {
@@ -171,7 +187,8 @@ func (s *stream) run(ctx context.Context, draining <-chan struct{}) error {
 	}
 }
 
-// catchUp writes all events up to the end of the log.
+// catchUp writes all events up to the end of the log. If the retention has removed some of them, it returns an error. The client then
+// resumes at its last position and learns that it has missed events.
 func (s *stream) catchUp(ctx context.Context, draining <-chan struct{}) error {
 	for {
 		events, last, err := s.read(ctx)
@@ -210,7 +227,7 @@ func (s *stream) read(ctx context.Context) ([]eventlog.Event, int64, error) {
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 
-	return s.Reader.Read(limited, s.filter, s.position, pageSize)
+	return Read(limited, s.Reader, s.filter, s.position, pageSize)
 }
 
 // heartbeat returns a message without data: clients store its position, but do not report an event.

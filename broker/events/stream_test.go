@@ -235,6 +235,47 @@ func TestPositionsThatAreGone(t *testing.T) {
 	}
 }
 
+// overtaken is a log whose retention removes events before the next read.
+type overtaken struct {
+	*eventlog.Store
+
+	remove int
+}
+
+func (o *overtaken) Read(ctx context.Context, filter eventlog.Filter, after int64, limit int) ([]eventlog.Event, int64, error) {
+	if o.remove > 0 {
+		if _, err := o.RemoveBefore(ctx, time.Now().Add(time.Hour), o.remove); err != nil {
+			return nil, 0, err
+		}
+	}
+
+	return o.Store.Read(ctx, filter, after, limit)
+}
+
+// TestStreamOvertakenByRetention removes events after a stream has begun and before it has read them. The stream ends, so that the client
+// resumes and learns that it has missed events.
+func TestStreamOvertakenByRetention(t *testing.T) {
+	for name, removed := range map[string]int{"Some": 2, "All": 3} {
+		t.Run(name, func(t *testing.T) {
+			l := openLog(t, storagetest.SQLite(t))
+			served := l.serve(clocktesting.NewFakeClock(time.Now()), 9)
+			reader := &overtaken{Store: l.store, remove: removed}
+			served.streams.Reader = reader
+
+			for number := range 3 {
+				l.accept("one", strconv.Itoa(number))
+			}
+
+			served.publish(t)
+			served.open(t, "", "0").want("the end of the stream", begin(0), "")
+
+			if got := served.open(t, "", "0").response.StatusCode; got != http.StatusGone {
+				t.Errorf("status %d for the position of the client, want 410", got)
+			}
+		})
+	}
+}
+
 func TestLimitOfStreams(t *testing.T) {
 	l := openLog(t, storagetest.SQLite(t))
 	served := l.serve(clock.RealClock{}, 1)

@@ -23,7 +23,8 @@ type Job struct {
 	Reason string
 	// Protection describes, in one sentence for operators, the effect of a run on instances that are protected from deletion.
 	Protection string
-	// Due returns the items that are due now. It changes nothing.
+	// Due returns the items that are due now. It changes nothing. With an error, it can return the items that it has found so far. They
+	// are changed only if the job has no limit.
 	Due func(ctx context.Context) (Due, error)
 }
 

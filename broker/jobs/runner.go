@@ -161,9 +161,12 @@ func (r Runner) run(ctx context.Context, job Job, order Order) Result {
 		return result
 	}
 
-	if result.Held {
+	switch {
+	case result.Held:
 		log.Warnf("job: %d %s are due, more than the limit of %d; the run changes nothing until an operator confirms the number", result.Due, job.Items, job.Limit)
-	} else {
+	case err != nil && job.Limit > 0:
+		log.Warnf("job: more than the known %d %s may be due; the run changes nothing, because it cannot compare their number with the limit", result.Due, job.Items)
+	default:
 		r.do(ctx, job, due, order.Reason, &result, log)
 	}
 

@@ -145,6 +145,7 @@ func TestResults(t *testing.T) {
 		"Race":     {reason: "another replica was faster", work: work{due: []string{"a", "b"}, lost: []string{"a"}}, done: 2, completed: 1, want: jobs.Result{Due: 2, Changed: 1, Unchanged: 1}},
 		"Failed":   {reason: "the other items are done", work: work{due: []string{"a", "b"}, failing: map[string]error{"a": gone}}, done: 2, want: jobs.Result{Due: 2, Changed: 1, Failed: 1, Errors: []string{"a: the system is unreachable"}}},
 		"DueFails": {reason: "what is known is done, but the run is not complete", work: work{due: []string{"a"}, broken: gone}, done: 1, want: jobs.Result{Due: 1, Changed: 1, Errors: []string{"the system is unreachable"}}},
+		"Partly":   {reason: "the number of due items is unknown, so the limit cannot be checked", work: work{due: []string{"a"}, broken: gone}, limit: 2, want: jobs.Result{Due: 1, Errors: []string{"the system is unreachable"}}},
 		"EndFails": {reason: "the error of the end is shown", work: work{due: []string{"a"}, end: gone}, done: 1, completed: 1, want: jobs.Result{Due: 1, Changed: 1, Errors: []string{"the system is unreachable"}}},
 	}
 
@@ -190,7 +191,7 @@ func TestOneReplicaRuns(t *testing.T) {
 		for _, step := range []struct {
 			after time.Duration
 			want  int
-		}{{0, 0}, {59 * time.Minute, 0}, {time.Hour, 1}, {time.Hour, 1}, {90 * time.Minute, 1}, {2 * time.Hour, 2}} {
+		}{{0, 0}, {59 * time.Minute, 0}, {time.Hour, 1}, {time.Hour, 1}, {90 * time.Minute, 1}, {2*time.Hour + time.Millisecond, 2}, {3 * time.Hour, 3}} {
 			clock.SetTime(began.Add(step.after))
 
 			if err := runner.TakeTurn(t.Context(), runner.Jobs[0]); err != nil || len(work.done) != step.want {

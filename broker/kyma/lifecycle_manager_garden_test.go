@@ -64,6 +64,11 @@ func (p *realPlane) clientOf(kubeconfig []byte) *lifecyclemanager.Client {
 	return lifecyclemanager.New(&kyma.ControlPlane{KubeconfigPath: path, Namespace: "kcp-system"}, kyma.CallTimeout)
 }
 
+// registered returns the instance whose runtime is registered.
+func registered() environment.Instance {
+	return environment.Instance{ID: "one", RuntimeID: "r-1", PlanName: "aws"}
+}
+
 // objects returns the objects of a runtime with a channel and modules.
 func (p *realPlane) objects(channel string, modules ...string) lifecyclemanager.Objects {
 	p.Helper()
@@ -73,7 +78,7 @@ func (p *realPlane) objects(channel string, modules ...string) lifecyclemanager.
 		settings.Modules = append(settings.Modules, lifecyclemanager.Module{Name: name})
 	}
 
-	objects, err := lifecyclemanager.ObjectsOf(environment.Instance{ID: "one", RuntimeID: "r-1", PlanName: "aws"}, settings, "kcp-system", "")
+	objects, err := lifecyclemanager.ObjectsOf(registered(), settings, "kcp-system", "")
 	p.must(err)
 
 	return objects
@@ -164,20 +169,37 @@ func (p *realPlane) testStates() {
 }
 
 func (p *realPlane) testSecret(objects lifecyclemanager.Objects) {
-	p.must(p.tested.RenewSecret(p.Context(), objects.Secret, "another kubeconfig"))
+	const account = "kyma-project.io/global-account-id"
+
+	moved, before := registered(), p.resource()
+	moved.GlobalAccountID = "second"
+	p.must(p.tested.RenewSecret(p.Context(), objects.Secret, moved, "another kubeconfig"))
+	p.must(p.tested.LabelKyma(p.Context(), objects.Kyma, moved))
+
+	after := p.resource()
+	if after.GetLabels()[account] != "second" || after.GetGeneration() != before.GetGeneration() || after.GetAnnotations()["operator"] != "note" {
+		p.Errorf("the labelled resource is %v", after.Object)
+	}
 
 	stored := &corev1.Secret{}
 	p.must(p.Get(p.Context(), client.ObjectKey{Namespace: "kcp-system", Name: "kubeconfig-r-1"}, stored))
 
-	if string(stored.Data["config"]) != "another kubeconfig" || stored.Labels["operator.kyma-project.io/managed-by"] != "lifecycle-manager" {
+	if string(stored.Data["config"]) != "another kubeconfig" || stored.Labels["operator.kyma-project.io/managed-by"] != "lifecycle-manager" ||
+		stored.Labels[account] != "second" {
 		p.Errorf("the Secret has the keys and labels %v", stored.Labels)
 	}
 
 	p.must(p.tested.ApplySecret(p.Context(), objects, "a third kubeconfig")) // takes the field back
+	p.must(p.tested.ApplyKyma(p.Context(), p.objects("fast", "serverless")))
+
+	if owner := p.resource().GetLabels()[account]; owner != "" {
+		p.Errorf("an operation of the first account leaves the label %q", owner)
+	}
+
 	p.must(p.tested.Delete(p.Context(), objects.Secret))
 	p.must(p.tested.Delete(p.Context(), objects.Secret))
 
-	if err := p.tested.RenewSecret(p.Context(), objects.Secret, "a kubeconfig"); !failure.Is(err, failure.NotFound) {
+	if err := p.tested.RenewSecret(p.Context(), objects.Secret, moved, "a kubeconfig"); !failure.Is(err, failure.NotFound) {
 		p.Errorf("a renewal of a deleted Secret: %v", err)
 	}
 }
@@ -216,4 +238,9 @@ func (p *realPlane) testRemoval(objects lifecyclemanager.Objects) {
 	}
 
 	p.must(p.tested.Delete(p.Context(), objects.Kyma))
+	p.must(p.tested.LabelKyma(p.Context(), objects.Kyma, registered()))
+
+	if _, err := p.tested.Status(p.Context(), objects.Kyma); !failure.Is(err, failure.NotFound) {
+		p.Errorf("a label creates the resource: %v", err)
+	}
 }

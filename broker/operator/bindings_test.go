@@ -96,6 +96,14 @@ func TestOperationsOnBindings(t *testing.T) {
 
 		const onlyReason = `{"reason": "it answers again"}`
 
+		refused := b.want("the job removes the binding", b.intervene("retry", failed.OperationID, onlyReason), http.StatusConflict)
+		if !strings.Contains(refused.Raw, "A bind cannot be retried") {
+			b.Errorf("the retry of a bind is refused with %s", refused.Raw)
+		}
+
+		b.clock.SetTime(b.clock.Now().Add(time.Second))
+		failed.OperationID = b.operation(environment.BindingKey("one", "failed"), environment.KindUnbind, process.Failed)
+
 		retried := b.want("a failed operation on a binding", b.intervene("retry", failed.OperationID, onlyReason), http.StatusAccepted)
 		if next := read[operatorapi.Operation](b, retried); next.BindingID != "failed" || next.PredecessorID != failed.OperationID {
 			b.Errorf("the retry is %+v", next)

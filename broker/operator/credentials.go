@@ -170,7 +170,8 @@ func notConnected(system string) string {
 // transaction.
 func (a *API) requestRenewal(ctx context.Context, id, reason string) error {
 	return a.DB.InTx(ctx, func(tx storage.Tx) error {
-		if err := a.Objects.RequestRenewal(ctx, tx, id, a.Clock.Now()); err != nil {
+		systems := []string{environment.SystemLifecycleManager, environment.SystemReconciler}
+		if err := a.Objects.RequestRenewal(ctx, tx, id, systems, a.Clock.Now()); err != nil {
 			return err
 		}
 

@@ -70,7 +70,7 @@ func (a *API) listEvents(ctx context.Context, filter eventlog.Filter, after int6
 		return httpserver.Response{}, err
 	}
 
-	found, last, err := a.EventLog.Read(ctx, filter, after, size)
+	found, last, err := events.Read(ctx, a.EventLog, filter, after, size)
 	if err != nil {
 		return httpserver.Response{}, err
 	}

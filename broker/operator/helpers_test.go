@@ -60,7 +60,16 @@ func engineOn(t *testing.T, store process.Store) *process.Engine[environment.Dat
 		},
 	}
 
-	engine, err := process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), provision, deprovision, bind)
+	processes := []process.Process[environment.Data]{provision, deprovision, bind}
+	for _, kind := range []string{environment.KindUpdate, environment.KindSuspend, environment.KindUpgradeCluster, environment.KindUnbind} {
+		processes = append(processes, process.Process[environment.Data]{
+			Kind: kind, Limit: time.Hour, Stages: []process.Stage[environment.Data]{
+				stage("change", "", process.Steps[environment.Data](named("Change"))),
+			},
+		})
+	}
+
+	engine, err := process.NewEngine(store, process.DefaultConfig(), clock.RealClock{}, logging.Discard(), processes...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,15 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 				return id
 			}, onlyReason, 409, "no longer exists",
 		},
+		"retry after a change of the plan": {
+			"the parameters were checked against the former plan", "retry", func(b *bench) string {
+				b.instance("one", succeeded)
+				id := b.failedChange(environment.KindUpdate, "one", func(*environment.Update) {})
+				b.rewrite("one", func(instance *environment.Instance) { instance.PlanID = "another plan" })
+
+				return id
+			}, onlyReason, 409, "Order the change again",
+		},
 		"retry of an unsupported kind": {
 			"no engine would run the new operation", "retry", func(b *bench) string {
 				b.instance("one", succeeded)

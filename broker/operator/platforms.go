@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
@@ -142,7 +144,7 @@ func (a *API) changePlatforms(r *http.Request, action string,
 
 	var changed environment.Instance
 	if err == nil {
-		changed, err = a.changeInstance(r.Context(), id, auditlog.Entry{Action: action, Reason: reason}, a.Instances.SetPlatforms,
+		changed, err = a.changeInstance(r.Context(), id, auditlog.Entry{Action: action, Reason: reason}, a.setPlatforms,
 			func(instance environment.Instance) (environment.Instance, error) {
 				return change(instance, wanted.Platform)
 			})
@@ -162,4 +164,19 @@ func (a *API) changePlatforms(r *http.Request, action string,
 	return httpserver.OK(operatorapi.InstancePlatforms{
 		InstanceID: changed.ID, Platform: changed.Platform, SharedWith: changed.SharedWith,
 	}), nil
+}
+
+// setPlatforms stores the platforms of an instance, also in its unfinished operations and those of its bindings. If one of them
+// deletes the instance, the new platforms see its result, and the former ones do not.
+func (a *API) setPlatforms(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
+	if err := a.Instances.SetPlatforms(ctx, tx, instance); err != nil {
+		return err
+	}
+
+	keys, err := a.Bindings.Keys(ctx, tx, []string{instance.ID})
+	if err != nil {
+		return err
+	}
+
+	return a.Operations.SetVisibleTo(ctx, tx, append(keys, instance.ID), environment.VisibleTo(instance))
 }

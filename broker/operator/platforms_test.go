@@ -121,6 +121,48 @@ func TestChangesOfPlatforms(t *testing.T) {
 	})
 }
 
+// TestUnfinishedOperationsMove moves an instance while operations on the instance and on a binding run. The platforms that see an
+// operation after the deletion of the instance must be those of the instance.
+func TestUnfinishedOperationsMove(t *testing.T) {
+	eachWithPlatforms(t, func(b *bench) {
+		want := map[string]string{
+			b.operation("one", environment.KindDeprovision, process.InProgress): "beta gamma",
+			b.bound("creating", process.Pending).OperationID:                    "beta gamma",
+			b.bound("ready", process.Succeeded).OperationID:                     "",
+			b.operation("two", environment.KindDeprovision, process.InProgress): "",
+		}
+
+		b.want("a share", b.changes("grant", "one", "gamma", "x"), http.StatusOK)
+		b.want("a move", b.changes("move", "one", "beta", "x"), http.StatusOK)
+
+		for id, platforms := range want {
+			if record, err := b.operations.Get(b.Context(), b.db.Reader(), id); err != nil || record.VisibleTo != platforms {
+				b.Errorf("the %s operation of %s is visible to %q, want %q, %v", record.Kind, record.InstanceID, record.VisibleTo, platforms, err)
+			}
+		}
+	})
+}
+
+// TestRetryIsVisibleToPresentPlatforms retries operations on an instance and on a binding that were accepted before the instance was
+// shared.
+func TestRetryIsVisibleToPresentPlatforms(t *testing.T) {
+	eachWithPlatforms(t, func(b *bench) {
+		failed := []string{
+			b.operation("one", environment.KindDeprovision, process.Failed),
+			b.operation(environment.BindingKey("one", "b"), environment.KindUnbind, process.Failed),
+		}
+
+		b.want("a share", b.changes("grant", "one", "gamma", "x"), http.StatusOK)
+
+		for _, id := range failed {
+			retry, err := b.operations.Get(b.Context(), b.db.Reader(), b.answered("a retry", b.intervene("retry", id, onlyReason)).ID)
+			if err != nil || retry.VisibleTo != "alpha gamma" {
+				b.Errorf("the retry of the %s operation is visible to %q, %v", retry.Kind, retry.VisibleTo, err)
+			}
+		}
+	})
+}
+
 // TestConcurrentShares shares an instance with several platforms at once. No share may be lost.
 func TestConcurrentShares(t *testing.T) {
 	eachWithPlatforms(t, func(b *bench) {

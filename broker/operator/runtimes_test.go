@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -216,6 +217,22 @@ func TestInvalidFiltersOfRuntimes(t *testing.T) {
 			t.Errorf("%s: got %s, want %q", query, got.Raw, want)
 		}
 	}
+}
+
+// TestUnknownYears checks that both databases reject times outside of the years 1 to 9999 with 400: PostgreSQL does not know the year 0.
+func TestUnknownYears(t *testing.T) {
+	onEach(t, func(b *bench) {
+		cursor := base64.RawURLEncoding.EncodeToString([]byte("0000-01-01T00:00:00Z a"))
+
+		for _, path := range []string{
+			"/runtimes?since=0000-01-01T00:00:00Z", "/runtimes?until=0001-01-01T00:00:00%2B01:00", "/runtimes?until=9999-12-31T23:59:59-01:00",
+			"/operations?since=0000-01-01T00:00:00Z", "/runtimes?cursor=" + cursor, "/operations?cursor=" + cursor,
+		} {
+			b.want(path, b.do("viewer", "GET", path), 400)
+		}
+
+		b.want("the audit log", b.do("admin", "GET", "/audit?since=0000-01-01T00:00:00Z"), 400)
+	})
 }
 
 // TestVersionsOfRuntimes reads versions from the encrypted requests. The list works even if it contains a row that was changed

@@ -2,10 +2,12 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"net/url"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -16,6 +18,10 @@ import (
 // textRetryCleanup rejects a retry of a cleanup. A retry would start at the failed stage, but the result may depend on earlier
 // stages.
 const textRetryCleanup = "A cleanup cannot be retried. Start another one: ebctl leftover cleanup."
+
+// textRetryBind rejects a retry of a bind. The job that removes failed bindings does not know about the retry, and the platform knows
+// that its request has failed.
+const textRetryBind = "A bind cannot be retried: the broker removes the binding. The platform can send its request again."
 
 // textConductor rejects interventions in an operation that conducts an orchestration. Without the operation, nothing would start
 // the remaining upgrades of the orchestration.
@@ -62,11 +68,15 @@ func (s subjects) Describe(ctx context.Context, ids []string) (map[string]operat
 }
 
 // Lock locks the instance of an operation. If the operation concerns a binding, Lock locks the binding's instance; otherwise, it
-// also sets the time of the instance's last change. It returns false if the instance does not exist, and an error for cleanups
-// and orchestrations.
+// also sets the time of the instance's last change. It returns false if the instance does not exist, and an error for cleanups,
+// binds and orchestrations.
 func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record, now time.Time) (bool, error) {
 	if record.Kind == environment.KindCleanup {
 		return false, operatorserver.Conflict(textRetryCleanup)
+	}
+
+	if record.Kind == environment.KindBind {
+		return false, operatorserver.Conflict(textRetryBind)
 	}
 
 	if record.Kind == environment.KindOrchestrate {
@@ -78,6 +88,41 @@ func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record
 	}
 
 	return s.instances.Touch(ctx, tx, record.InstanceID, now)
+}
+
+// Refresh adapts a retry to changes of the instance since the failed operation was accepted: see environment.Data.ForRetry. The retry
+// belongs to the account that the instance has now, and the present platforms of the instance see it. Refresh decrypts the row only
+// if the operation contains an update, because a deletion must be possible without the keys of the row.
+func (s subjects) Refresh(ctx context.Context, tx storage.Tx, retry process.New) (process.New, error) {
+	id := retry.InstanceID
+	if instanceID, _, is := environment.BindingOf(id); is {
+		id = instanceID
+	}
+
+	owner, err := s.instances.Owner(ctx, tx, id)
+	if err != nil {
+		return retry, err
+	}
+
+	retry.Tenant, retry.VisibleTo = owner.GlobalAccountID, environment.VisibleTo(owner)
+
+	var data environment.Data
+	if err := json.Unmarshal(retry.Payload, &data); err != nil || data.Update == nil {
+		return retry, failure.While(err, "decoding the data of operation %s", retry.PredecessorID)
+	}
+
+	present, err := s.instances.Get(ctx, tx, id)
+	if err != nil {
+		return retry, err
+	}
+
+	if data, err = data.ForRetry(present); err != nil {
+		return retry, err
+	}
+
+	retry.Payload, err = json.Marshal(data)
+
+	return retry, failure.While(err, "encoding the data of operation %s", retry.ID)
 }
 
 // Select adds the binding_id and leftover_id parameters to the filter. For operations on bindings and leftovers, the stored

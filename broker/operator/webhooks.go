@@ -39,6 +39,9 @@ const (
 	textRotation  = `The body is invalid. Send {"overlapHours": 24} as JSON, with 0 to 168 hours.`
 	textReplay    = `The body is invalid. Send {}, {"pending": true} or {"position": 42} as JSON.`
 	textNoWebhook = "The webhook does not exist."
+	// textUnreadable is the error for changes and tests of a webhook that cannot be decrypted.
+	textUnreadable = "The URL and the secrets of the webhook cannot be decrypted. Its database record was changed outside the broker, or its encryption key " +
+		"is missing. Restore the key, or delete the webhook and create it again."
 )
 
 // ListWebhooks returns all webhooks.
@@ -177,7 +180,7 @@ func (a *API) RotateWebhook(r *http.Request) (httpserver.Response, error) {
 // EnableWebhook makes the broker deliver to a disabled webhook again.
 func (a *API) EnableWebhook(r *http.Request) (httpserver.Response, error) {
 	found, err := a.changeWebhook(r, auditlog.Fields{"change": "enabled"}, func(tx storage.Tx, found webhooks.Webhook) error {
-		return a.Webhooks.Enable(r.Context(), tx, found.ID)
+		return a.Webhooks.Enable(r.Context(), tx, found.ID, a.Clock.Now())
 	})
 	if err == nil {
 		found, err = a.Webhooks.Current(r.Context(), found.ID)
@@ -194,6 +197,10 @@ func (a *API) EnableWebhook(r *http.Request) (httpserver.Response, error) {
 // error.
 func (a *API) TestWebhook(r *http.Request) (httpserver.Response, error) {
 	found, err := a.findWebhook(r)
+	if err == nil && found.Unreadable {
+		err = operatorserver.Conflict(textUnreadable)
+	}
+
 	if err != nil {
 		return httpserver.Response{}, err
 	}
@@ -294,7 +301,7 @@ func (a *API) ReplayWebhook(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(operatorapi.WebhookReplayed{Replayed: replayed}), err
 }
 
-// findWebhook returns the webhook that the request path names.
+// findWebhook returns the webhook that the request path names, even if it cannot be decrypted.
 func (a *API) findWebhook(r *http.Request) (webhooks.Webhook, error) {
 	id, err := operatorserver.Segment(r, "webhook_id")
 	if err != nil {
@@ -302,8 +309,12 @@ func (a *API) findWebhook(r *http.Request) (webhooks.Webhook, error) {
 	}
 
 	found, err := a.Webhooks.Current(r.Context(), id)
-	if errors.Is(err, storage.ErrNotFound) {
+
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
 		err = operatorserver.NotFound(textNoWebhook)
+	case errors.Is(err, webhooks.ErrUnreadable):
+		err = nil
 	}
 
 	return found, err
@@ -323,11 +334,13 @@ func (a *API) changeWebhook(r *http.Request, after auditlog.Fields, change func(
 		var err error
 
 		found, err = a.Webhooks.Lock(r.Context(), tx, id)
-		if errors.Is(err, storage.ErrNotFound) {
-			err = operatorserver.NotFound(textNoWebhook)
-		}
 
-		if err == nil {
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			err = operatorserver.NotFound(textNoWebhook)
+		case errors.Is(err, webhooks.ErrUnreadable):
+			err = operatorserver.Conflict(textUnreadable)
+		case err == nil:
 			err = change(tx, found)
 		}
 
@@ -369,7 +382,8 @@ func (a *API) showWebhook(ctx context.Context, found webhooks.Webhook) (httpserv
 func (a *API) webhook(ctx context.Context, found webhooks.Webhook) (operatorapi.Webhook, error) {
 	shown := operatorapi.Webhook{
 		ID: found.ID, URL: shownURL(found.URL), Types: []string{}, Account: found.Filter.Account, CreatedAt: found.CreatedAt,
-		DeliveredAt: found.DeliveredAt, DisabledAt: found.DisabledAt, DisabledReason: found.DisabledReason, Position: found.Position,
+		DeliveredAt: found.DeliveredAt, DisabledAt: found.DisabledAt, DisabledReason: found.DisabledReason, MissedAt: found.MissedAt,
+		Position: found.Position,
 	}
 
 	for _, each := range found.Filter.Types {
@@ -390,10 +404,11 @@ func (a *API) webhook(ctx context.Context, found webhooks.Webhook) (operatorapi.
 	return shown, err
 }
 
-// shownURL returns a URL without its user, its query, and its path after the first segment, because these parts may contain a token.
+// shownURL returns a URL without its user, its query, and its path after the first segment, because these parts may contain a token. The
+// URL of a webhook that cannot be decrypted is empty.
 func shownURL(address secret.String) string {
 	parsed, err := url.Parse(address.Reveal())
-	if err != nil {
+	if err != nil || address == "" {
 		return ""
 	}
 

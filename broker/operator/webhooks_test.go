@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -189,6 +190,34 @@ func (b *bench) wantWebhookEntries(want ...string) {
 			b.Errorf("%d entries more than expected of %s", count, change)
 		}
 	}
+}
+
+// TestUnreadableWebhook checks that a webhook whose content cannot be decrypted is listed and can be deleted, and that others can be created.
+func TestUnreadableWebhook(t *testing.T) {
+	b := newBench(t)
+	created := read[operatorapi.WebhookSecret](b, b.want("a webhook", b.order("/webhooks", `{"url": "https://example.com"}`), http.StatusOK))
+	path := "/webhooks/" + created.Webhook.ID
+
+	if _, err := storage.Exec(t.Context(), b.db.Writer(), `UPDATE webhooks SET content = 'changed'`); err != nil {
+		t.Fatal(err)
+	}
+
+	b.clock.SetTime(b.clock.Now().Add(time.Minute))
+	b.want("another webhook", b.order("/webhooks", `{"url": "https://example.com"}`), http.StatusOK)
+
+	listed := read[operatorapi.WebhookList](b, b.want("the list", b.do("operator", http.MethodGet, "/webhooks"), http.StatusOK))
+	if len(listed.Data) != 2 || listed.Data[0].ID != created.Webhook.ID || listed.Data[0].URL != "" {
+		t.Errorf("got %+v", listed)
+	}
+
+	for _, change := range []string{"/test", "/enable", "/replay"} {
+		if got := b.want(change, b.order(path+change, `{}`), http.StatusConflict); !strings.Contains(got.Raw, "cannot be decrypted") {
+			t.Errorf("got %s", got.Raw)
+		}
+	}
+
+	b.want("the webhook", b.do("operator", http.MethodGet, path), http.StatusOK)
+	b.want("a deletion", b.do("admin", http.MethodDelete, path), http.StatusOK)
 }
 
 func TestInvalidWebhooks(t *testing.T) {

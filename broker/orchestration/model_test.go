@@ -152,7 +152,7 @@ func (m *model) enterWave() {
 
 	switch {
 	case m.begun(func(target *modelTarget) bool {
-		return target.state == "in progress" || !target.chosen && slices.Contains([]string{"pending", "retrying"}, target.state)
+		return !target.chosen && slices.Contains([]string{"pending", "retrying", "in progress"}, target.state)
 	}) > 0:
 		m.soak = time.Time{}
 	case m.soak.IsZero() && upgraded == 0:

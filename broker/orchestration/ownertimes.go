@@ -2,6 +2,7 @@ package orchestration
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -43,12 +44,19 @@ func (t OwnerTimes) Choose(ctx context.Context, tx storage.Tx, instanceID string
 		chosen = append(chosen, orchestration)
 	}
 
+	notPending := failure.New(failure.Conflict, "The instance has no pending upgrade with a deadline. Only such an upgrade lets its owner choose a time.")
 	if len(chosen) == 0 {
-		return failure.New(failure.Conflict, "The instance has no pending upgrade with a deadline. Only such an upgrade lets its owner choose a time.")
+		return notPending
 	}
 
 	for _, orchestration := range chosen {
-		if err := t.Orchestrations.ChooseTime(ctx, tx, orchestration.ID, instanceID, at, by); err != nil {
+		// WaitingFor may have waited for a transaction that has started the upgrade.
+		err := t.Orchestrations.ChooseTime(ctx, tx, orchestration.ID, instanceID, at, by)
+		if errors.Is(err, storage.ErrNotFound) {
+			return notPending
+		}
+
+		if err != nil {
 			return err
 		}
 

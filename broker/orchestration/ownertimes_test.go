@@ -1,6 +1,7 @@
 package orchestration_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,51 @@ func TestOwnerTimes(t *testing.T) {
 		if err != nil || len(entries) != 2 || entries[1].Action != auditlog.ActionUpdate {
 			t.Errorf("the audit log has %+v, %v", entries, err)
 		}
+	})
+}
+
+// TestOwnerTimeWhileSoaking starts the upgrade of a canary at the time of its owner, while the other canary soaks. The soak time does
+// not begin again.
+func TestOwnerTimeWhileSoaking(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		for _, id := range []string{"chosen", "canary", "rest"} {
+			f.create(id, environment.KindProvision, process.Succeeded, func(*environment.Instance) {})
+		}
+
+		f.tx(func(tx storage.Tx) error {
+			canary := map[string]string{"ring": "canary"}
+
+			return errors.Join(
+				f.Conductor.Planner.Upgrader.Instances.SetLabels(t.Context(), tx, "chosen", canary),
+				f.Conductor.Planner.Upgrader.Instances.SetLabels(t.Context(), tx, "canary", canary),
+			)
+		})
+
+		parameters := waves(5, nil, fleet.Wave{Labels: "ring=canary", Soak: "1h"})
+		parameters.Strategy.Deadline = began.Add(48 * time.Hour)
+		conductor := f.start(environment.KindUpgradeCluster, parameters)
+
+		if err := f.ChooseTime(t.Context(), "chosen", began.Add(30*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+
+		f.advance(conductor)
+		f.endUpgrades(0)
+		f.advance(conductor)
+		f.pass(30 * time.Minute)
+
+		for range 2 {
+			f.advance(conductor)
+			f.wantStats("the time of the owner has come", map[string]int{"succeeded": 1, "in progress": 1, "pending": 1})
+		}
+
+		if got, _ := f.get(f.id); !got.SoakUntil.Equal(began.Add(time.Hour)) {
+			t.Errorf("soaks until %s", got.SoakUntil)
+		}
+
+		f.pass(30 * time.Minute)
+		f.advance(conductor)
+		f.wantStats("the first wave has soaked", map[string]int{"succeeded": 1, "in progress": 2})
 	})
 }
 

@@ -173,6 +173,10 @@ func TestPlansEnd(t *testing.T) {
 			}
 		}
 
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{}); !failure.Is(err, failure.Conflict) || !strings.Contains(err.Error(), "expired") {
+			f.Errorf("a retry of an expired plan: %v", err)
+		}
+
 		if _, err := f.Apply(f.Context(), "other", false); !failure.Is(err, failure.NotFound) {
 			f.Errorf("an unknown plan: %v", err)
 		}

@@ -35,8 +35,8 @@ type Retry struct {
 }
 
 // Retry makes failed targets pending again. Each target gets a new operation. An upgrade is not repeated if the instance has a later
-// upgrade of the same kind, because the repetition could undo it. If no target is retried, Retry continues an orchestration whose
-// conductor has failed.
+// upgrade of the same kind, because the repetition could undo it. If the orchestration has ended, the failure gate then counts only new
+// failures. If no target is retried, Retry continues an orchestration whose conductor has failed.
 //
 // The error is of kind NotFound if there is no such orchestration, Invalid if there are too many IDs, and Conflict if the orchestration
 // is being canceled, is a plan that was not applied, or has a deadline that has passed.
@@ -57,6 +57,8 @@ func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retr
 			return failure.New(failure.Conflict, "The orchestration is being canceled. Retry when it has ended.")
 		case environment.OrchestrationPlanned:
 			return failure.New(failure.Conflict, "The plan has not been applied, so there is nothing to retry.")
+		case environment.OrchestrationExpired:
+			return failure.New(failure.Conflict, "The plan has expired: it was not applied in time, so there is nothing to retry. Make a new one.")
 		default:
 		}
 
@@ -75,11 +77,7 @@ func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retr
 
 		why := "retried " + english.Plural(len(retried.Targets), "operation", "")
 
-		if orchestration.State.Ended() {
-			orchestration.State = environment.OrchestrationRetrying
-		}
-
-		if err := o.Orchestrations.SetState(ctx, tx, id, orchestration.State, orchestration.Description+"; "+why, o.Clock.Now()); err != nil {
+		if err := o.continueWith(ctx, tx, orchestration, why); err != nil {
 			return err
 		}
 
@@ -93,6 +91,20 @@ func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retr
 	})
 
 	return retried, err
+}
+
+// continueWith stores that targets are retried. If the orchestration has ended, it accepts the failures that are not retried: they could
+// otherwise close the failure gate before the retry starts.
+func (o Orders) continueWith(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, why string) error {
+	if orchestration.State.Ended() {
+		orchestration.State = environment.OrchestrationRetrying
+
+		if err := o.Orchestrations.AcceptFailures(ctx, tx, orchestration.ID); err != nil {
+			return err
+		}
+	}
+
+	return o.Orchestrations.SetState(ctx, tx, orchestration.ID, orchestration.State, orchestration.Description+"; "+why, o.Clock.Now())
 }
 
 // restart accepts a new conductor if the previous one has failed, and otherwise does nothing. The conductor has failed if the

@@ -46,10 +46,10 @@ func TestRetryAfterTheDeadline(t *testing.T) {
 }
 
 // TestSupersededUpgrades retries an orchestration after single upgrades of its instances: a retry must not install the earlier version.
-// Dry runs and canceled upgrades supersede nothing.
+// Dry runs, canceled upgrades and those that did not start in time supersede nothing.
 func TestSupersededUpgrades(t *testing.T) {
 	eachDatabase(t, func(f *stepped) {
-		for _, id := range []string{"canceled", "described", "superseded", "untouched"} {
+		for _, id := range []string{"canceled", "described", "late", "superseded", "untouched"} {
 			f.kyma(id)
 			f.setFailing(id, true)
 		}
@@ -57,7 +57,7 @@ func TestSupersededUpgrades(t *testing.T) {
 		parameters := all(9)
 		parameters.Kyma = &fleet.Kyma{Version: "2.0.0"}
 		f.run(f.start(environment.KindUpgradeKyma, parameters))
-		f.wantStats("before", map[string]int{"failed": 4})
+		f.wantStats("before", map[string]int{"failed": 5})
 
 		listed, err := f.Conductor.Orchestrations.Pending(f.Context(), f.db.Reader(), f.id)
 		if err != nil || len(listed) != 0 {
@@ -70,14 +70,18 @@ func TestSupersededUpgrades(t *testing.T) {
 			{InstanceID: "superseded", Kind: environment.KindUpgradeKyma, Version: "3.0.0"},
 			{InstanceID: "described", Kind: environment.KindUpgradeKyma, Version: "3.0.0", DryRun: true},
 			{InstanceID: "canceled", Kind: environment.KindUpgradeKyma, Version: "3.0.0"},
+			{InstanceID: "late", Kind: environment.KindUpgradeKyma, Version: "3.0.0"},
 		} {
 			accepted, err := f.Conductor.Planner.Upgrader.Upgrade(f.Context(), order)
 			if err != nil {
 				f.Fatal(err)
 			}
 
-			if order.InstanceID == "canceled" {
+			switch order.InstanceID {
+			case "canceled":
 				f.exec(`UPDATE operations SET state = 'canceled' WHERE id = '` + accepted.OperationID + `'`)
+			case "late":
+				f.exec(`UPDATE operations SET state = 'failed', problem_reason = '` + failure.ReasonNotStarted + `' WHERE id = '` + accepted.OperationID + `'`)
 			}
 		}
 
@@ -93,11 +97,11 @@ func TestSupersededUpgrades(t *testing.T) {
 			ids = append(ids, target.InstanceID)
 		}
 
-		if diff := cmp.Diff([]string{"canceled", "described", "untouched"}, ids); diff != "" || len(retried.Old) != 1 {
+		if diff := cmp.Diff([]string{"canceled", "described", "late", "untouched"}, ids); diff != "" || len(retried.Old) != 1 {
 			f.Errorf("retried %+v, -want +got\n%s", retried, diff)
 		}
 
-		f.wantStats("the superseded upgrade stays failed", map[string]int{"retrying": 3, "failed": 1})
+		f.wantStats("the superseded upgrade stays failed", map[string]int{"retrying": 4, "failed": 1})
 
 		if again, err := f.Retry(f.Context(), f.id, orchestration.Retry{OperationIDs: retried.Old}); err != nil || len(again.Targets) != 0 || !cmp.Equal(again.Old, retried.Old) {
 			f.Errorf("a retry by ID: %+v, %v", again, err)

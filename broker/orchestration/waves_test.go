@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/orchestrations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -307,6 +308,39 @@ func TestNothingLeftToStop(t *testing.T) {
 
 		if got, _ := f.get(f.id); got.State != environment.OrchestrationFailed {
 			f.Errorf("got %+v", got)
+		}
+	})
+}
+
+// TestGateAfterAPartialRetry retries one of the failures of an orchestration that has ended. The gate does not count the others again.
+func TestGateAfterAPartialRetry(t *testing.T) {
+	eachDatabase(t, func(f *stepped) {
+		f.fill(4)
+
+		conductor := f.start(environment.KindUpgradeCluster, waves(4, &fleet.FailureGate{Failures: 2}))
+		f.advance(conductor)
+		f.endUpgrades(3)
+		f.advance(conductor)
+
+		if err := f.finish(conductor); err != nil {
+			f.Fatal(err)
+		}
+
+		failed, _, err := f.Conductor.Orchestrations.ListTargets(f.Context(), f.id, orchestrations.Filter{States: []string{"failed"}, Limit: 1})
+		if err != nil || len(failed) != 1 {
+			f.Fatalf("got %v, %v", failed, err)
+		}
+
+		if _, err := f.Retry(f.Context(), f.id, orchestration.Retry{OperationIDs: []string{failed[0].OperationID}}); err != nil {
+			f.Fatal(err)
+		}
+
+		conductor = f.claim()
+		f.advance(conductor)
+		f.wantStats("the retry starts", map[string]int{"failed": 2, "in progress": 1, "succeeded": 1})
+
+		if got, _ := f.get(f.id); got.State != environment.OrchestrationInProgress {
+			f.Errorf("the orchestration is %s: %s", got.State, got.Description)
 		}
 	})
 }

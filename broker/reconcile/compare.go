@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,10 +17,12 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/deprovisioning"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
@@ -44,6 +47,7 @@ type Comparer struct {
 	Operations  *operations.Store
 	Bindings    *bindings.Store
 	Endpoints   *endpoints.Store
+	Leftovers   *leftovers.Store
 	Recorder    *audit.Recorder
 	Provisioner *Provisioner
 	Accounts    Accounts
@@ -173,7 +177,7 @@ func withoutRuntime(instance environment.Instance) operatorapi.Difference {
 }
 
 // runtimes searches for runtimes that belong to no instance. It finds the instance of a runtime by the Shoot name, which is
-// unique.
+// unique. Runtimes that cleanups of leftovers remove are not differences: the list of leftovers contains them.
 func (c *Comparer) runtimes(ctx context.Context, cursor string, page *operatorserver.ComparedPage) (string, error) {
 	for {
 		list, err := c.Provisioner.Runtimes(ctx, cursor)
@@ -181,28 +185,8 @@ func (c *Comparer) runtimes(ctx context.Context, cursor string, page *operatorse
 			return "", err
 		}
 
-		names := make([]string, 0, len(list.Data))
-		for _, runtime := range list.Data {
-			names = append(names, runtime.ShootName)
-		}
-
-		owners, err := c.owners(ctx, names)
-		if err != nil {
+		if err := c.addWithoutInstance(ctx, list.Data, page); err != nil {
 			return "", err
-		}
-
-		for _, runtime := range list.Data {
-			owner, owned := owners[runtime.ShootName]
-			if owned && agree(runtime, owner, page.Began) || !ended(runtime, page.Began) {
-				continue
-			}
-
-			difference, err := c.withoutInstance(ctx, runtime, owner.Instance)
-			if err != nil {
-				return "", err
-			}
-
-			page.Add(difference)
 		}
 
 		if cursor = list.Cursor; cursor == "" || page.Full() {
@@ -211,10 +195,78 @@ func (c *Comparer) runtimes(ctx context.Context, cursor string, page *operatorse
 	}
 }
 
+// addWithoutInstance adds the runtimes without an instance to the page.
+func (c *Comparer) addWithoutInstance(ctx context.Context, runtimes []operatorapi.Runtime, page *operatorserver.ComparedPage) error {
+	names := make([]string, 0, len(runtimes))
+	for _, runtime := range runtimes {
+		names = append(names, runtime.ShootName)
+	}
+
+	owners, err := c.owners(ctx, names)
+	if err != nil {
+		return err
+	}
+
+	// Read the leftovers after the instances: the transaction that removes an instance adds its leftover.
+	left, err := c.Leftovers.OfShoots(ctx, c.DB.Reader(), names)
+	if err != nil {
+		return err
+	}
+
+	for _, runtime := range runtimes {
+		owner, owned := owners[runtime.ShootName]
+		if owned && agree(runtime, owner, page.Began) || !ended(runtime, page.Began) {
+			continue
+		}
+
+		if leftover, is := leftoverOf(left, runtime.RuntimeID, runtime.ShootName); is && deprovisioning.RemovesRuntime(leftover.Steps) {
+			continue
+		}
+
+		difference, err := c.withoutInstance(ctx, runtime, owner.Instance)
+		if err != nil {
+			return err
+		}
+
+		page.Add(difference)
+	}
+
+	return nil
+}
+
 // agree reports whether the instance has the runtime, or could get it from an operation that had not ended when the comparison
 // began.
 func agree(runtime operatorapi.Runtime, owner instances.Listed, began time.Time) bool {
 	return owner.Instance.RuntimeID == runtime.RuntimeID || !settled(owner.Operation, began)
+}
+
+// leftoverOf returns the leftover whose runtime is the given one. If the ID of the runtime of a leftover never reached the broker,
+// the Shoot name identifies it.
+func leftoverOf(left []environment.Leftover, runtimeID, shootName string) (environment.Leftover, bool) {
+	at := slices.IndexFunc(left, func(each environment.Leftover) bool {
+		return each.Instance.RuntimeID == runtimeID || each.Instance.RuntimeID == "" && each.Instance.ShootName == shootName
+	})
+	if at < 0 {
+		return environment.Leftover{}, false
+	}
+
+	return left[at], true
+}
+
+// checkLeftover returns an error of kind failure.Conflict if the instance is a leftover with the same runtime: it was deleted or
+// suspended, so its row is not lost.
+func (c *Comparer) checkLeftover(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
+	left, err := c.Leftovers.OfShoots(ctx, tx, []string{instance.ShootName})
+	if err != nil {
+		return err
+	}
+
+	if leftover, is := leftoverOf(left, instance.RuntimeID, instance.ShootName); is {
+		return failure.New(failure.Conflict, "the runtime belongs to the leftover %s of instance %s: clean it up or confirm it, see 'ebctl instance list --leftovers'",
+			leftover.ID, leftover.Instance.ID)
+	}
+
+	return nil
 }
 
 // ended reports whether the newest operation of a runtime had ended before the comparison began.
@@ -304,7 +356,7 @@ func (c *Comparer) lost(ctx context.Context, runtimeID string) (environment.Inst
 
 	instance.RuntimeID, instance.Suspended = runtime.RuntimeID, false
 
-	return instance, nil
+	return instance, c.checkLeftover(ctx, c.DB.Reader(), instance)
 }
 
 // provisioner adds the differences that the Provisioner finds to the page.

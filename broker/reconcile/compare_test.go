@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/reconcile"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
@@ -25,6 +26,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/bindings"
 	"github.com/environment-broker/environment-broker/storage/endpoints"
 	"github.com/environment-broker/environment-broker/storage/instances"
+	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
@@ -72,6 +74,11 @@ func onEach(t *testing.T, test func(f *fixture)) {
 			t.Fatal(err)
 		}
 
+		left, err := leftovers.Open(ctx, db)
+		if err != nil {
+			t.Fatal(err)
+		}
+
 		entries, err := auditlog.Open(ctx, db, time.Hour)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +93,7 @@ func onEach(t *testing.T, test func(f *fixture)) {
 		}
 
 		f.Comparer = &reconcile.Comparer{
-			DB: db, Instances: rows, Operations: orders, Bindings: access, Endpoints: addresses,
+			DB: db, Instances: rows, Operations: orders, Bindings: access, Endpoints: addresses, Leftovers: left,
 			Recorder:    audit.NewRecorder(entries, db, clock, logging.Discard()),
 			Provisioner: reconcile.NewProvisioner(address, http.DefaultTransport), Accounts: f, Clock: clock, Log: logging.Discard(),
 		}
@@ -297,6 +304,107 @@ func TestRestore(t *testing.T) {
 
 		if err := f.Restore(f.Context(), operatorapi.Difference{Kind: operatorapi.DifferenceKindShootWithoutRuntime}); err == nil {
 			f.Error("the broker cannot restore rows of the Provisioner")
+		}
+	})
+}
+
+// leave stores the leftover of a deleted instance, whose deletion has not completed the steps.
+func (f *fixture) leave(deleted environment.Instance, steps ...string) {
+	f.Helper()
+
+	deletion, err := environment.NewOperation(environment.KindDeprovision, deleted, nil, now.Add(-time.Hour))
+	if err != nil {
+		f.Fatal(err)
+	}
+
+	if err := f.DB.InTx(f.Context(), func(tx storage.Tx) error {
+		if err := f.Operations.InsertSucceeded(f.Context(), tx, deletion); err != nil {
+			return err
+		}
+
+		record, err := f.Operations.Get(f.Context(), tx, deletion.ID)
+		if err != nil {
+			return err
+		}
+
+		return f.Leftovers.Add(f.Context(), tx, environment.NewLeftover(record, deleted, steps, now.Add(-time.Hour)))
+	}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// TestRuntimesOfLeftovers checks that the runtimes of leftovers are not restored as instances, and that they are differences only if
+// no cleanup removes them.
+func TestRuntimesOfLeftovers(t *testing.T) {
+	unknown, other := instance("unknown"), instance("other")
+	unknown.RuntimeID, other.RuntimeID = "", "r-former"
+
+	cases := map[string]struct {
+		reason     string
+		deleted    environment.Instance
+		steps      []string
+		listed     bool
+		restorable bool
+	}{
+		"removed": {"a cleanup removes the runtime", instance("removed"), []string{"EDP_Deregistration", "Remove_Runtime"}, false, false},
+		"awaited": {"a cleanup waits for the removal", instance("awaited"), []string{"Check_Runtime_Removal"}, false, false},
+		"unknown": {"the ID of the runtime never reached the broker", unknown, []string{"Remove_Runtime"}, false, false},
+		"back":    {"the Provisioner has the removed runtime again, and no cleanup removes it", instance("back"), []string{"EDP_Deregistration"}, true, false},
+		"other":   {"the Shoot belongs to another runtime now", other, []string{"Remove_Runtime"}, true, true},
+	}
+
+	onEach(t, func(f *fixture) {
+		suspended := instance("suspended")
+		f.leave(suspended, "Remove_Runtime")
+		f.runtime("suspended", suspended)
+
+		suspended.RuntimeID, suspended.Suspended = "", true
+		f.store(suspended, now.Add(-time.Hour))
+
+		for id, c := range cases {
+			f.leave(c.deleted, c.steps...)
+			f.runtime(id, instance(id))
+		}
+
+		found := f.compare()
+		if suspended, listed := found["r-suspended"]; listed {
+			f.Errorf("a cleanup removes the runtime of the suspended instance: %+v", suspended)
+		}
+
+		for id, c := range cases {
+			difference, listed := found["r-"+id]
+			if listed != c.listed || difference.Restorable != c.restorable {
+				f.Errorf("%s: %s: got %t, %+v", id, c.reason, listed, difference)
+			}
+
+			err := f.Restore(f.Context(), operatorapi.Difference{
+				Kind: operatorapi.DifferenceKindRuntimeWithoutInstance, RuntimeID: "r-" + id, ShootName: "c-" + id,
+			})
+			if failure.Is(err, failure.Conflict) == c.restorable || c.restorable && err != nil {
+				f.Errorf("%s: %s: the restoration returns %v", id, c.reason, err)
+			}
+
+			if exists, err := f.Instances.Exists(f.Context(), f.DB.Reader(), id); exists != c.restorable || err != nil {
+				f.Errorf("%s: %s: the instance exists: %t, %v", id, c.reason, exists, err)
+			}
+		}
+	})
+}
+
+// TestDeletionDuringARestoration checks that a restoration also fails if a deletion adds the leftover after the restoration has looked
+// for it.
+func TestDeletionDuringARestoration(t *testing.T) {
+	onEach(t, func(f *fixture) {
+		f.leave(instance("deleted"), "Remove_Runtime")
+
+		if err := f.DB.InTx(f.Context(), func(tx storage.Tx) error {
+			return f.Insert(f.Context(), tx, instance("deleted"))
+		}); !failure.Is(err, failure.Conflict) {
+			f.Errorf("the insertion returns %v", err)
+		}
+
+		if exists, err := f.Instances.Exists(f.Context(), f.DB.Reader(), "deleted"); exists || err != nil {
+			f.Errorf("the deleted instance exists: %t, %v", exists, err)
 		}
 	})
 }

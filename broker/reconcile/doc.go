@@ -6,6 +6,9 @@
 // Provisioner. The package never changes runtimes or credentials: for these, a difference lists the commands that an operator can
 // run.
 //
+// Deleted instances stay deleted: the runtime of a leftover is neither reported as a difference, while a cleanup has to remove it, nor
+// restored as an instance.
+//
 // Objects with unfinished operations are not compared. The package reads the Provisioner's data before the rows, and treats
 // operations that have ended since then as unfinished, so an object that is being created or deleted is not reported as a
 // difference.

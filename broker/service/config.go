@@ -55,7 +55,7 @@ type Config struct {
 	TargetSecrets        map[string]string `env:"TARGET_SECRETS"         help:"names of the CredentialsBindings in Gardener with the cloud credentials for new clusters, as provider:name,…; unused if the account pool has rules"`
 	AccountPool          AccountPool       `envPrefix:"ACCOUNT_POOL_"`
 	Gardener             Gardener          `envPrefix:"GARDENER_"`
-	OwnClusterTimeout    time.Duration     `env:"OWN_CLUSTER_TIMEOUT"    help:"maximum time for which the creation of an instance tries to reach a cluster that the tenant brings"`
+	OwnClusterTimeout    time.Duration     `env:"OWN_CLUSTER_TIMEOUT"    help:"maximum time for which the creation of an instance, or a change of its kubeconfig, tries to reach a cluster that the tenant brings"`
 	OwnClusterNetworks   []string          `env:"OWN_CLUSTER_NETWORKS"   help:"networks in which tenants' clusters may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; without it, the broker connects only to public addresses"`
 	ReconcileInterval    time.Duration     `env:"RECONCILE_INTERVAL"     help:"interval at which the broker compares its instances with the Provisioner, Gardener and Director, for metrics and the log; 0 turns it off"`
 	BTPCheckInterval     time.Duration     `env:"BTP_CHECK_INTERVAL"     help:"interval at which the broker compares the Secret of the SAP BTP service operator in each runtime with the credentials of its instance, and repairs it; 0 turns it off"`

@@ -43,6 +43,8 @@ func brokerOptions(config Config, operators operator.Options, console http.Handl
 		Instances:    operators.Instances,
 		Operations:   operators.Operations,
 		Bindings:     operators.Bindings,
+		Leftovers:    operators.Leftovers,
+		Objects:      operators.Objects,
 		Catalog:      operators.Catalog,
 		BindingLimit: config.BindingLimit,
 		UnbindWait:   config.UnbindWait,

@@ -60,7 +60,9 @@ func (s *Service) addRenewal(connected *upstreams, stores stores, access cluster
 	holders := map[string]credentials.Holder{}
 
 	if connected.lifecycleManager != nil {
-		holders[environment.SystemLifecycleManager] = credentials.LifecycleManager{Client: connected.lifecycleManager, Kyma: connected.kyma}
+		holders[environment.SystemLifecycleManager] = credentials.LifecycleManager{
+			Client: connected.lifecycleManager, Recorded: stores.objects, Kyma: connected.kyma,
+		}
 	}
 
 	if connected.reconciler != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/bindings"
@@ -240,4 +241,141 @@ func TestSuspensionLeavesARuntime(t *testing.T) {
 	if err != nil || !suspended.Suspended || suspended.RuntimeID != "" {
 		t.Errorf("the instance is %+v, %v", suspended, err)
 	}
+}
+
+// TestRuntimeUser checks which instances use the runtime of a leftover.
+func TestRuntimeUser(t *testing.T) {
+	former := environment.Instance{ID: "one", ShootName: "c-1", RuntimeID: "runtime"}
+
+	cases := map[string]struct {
+		reason             string
+		kind               string // of the newest operation of the instance
+		state              process.State
+		shootName, runtime string
+		want               string
+		undecided          bool
+	}{
+		"resumed":           {"the Provisioner has returned the former runtime", environment.KindResume, process.Succeeded, "c-1", "runtime", "one", false},
+		"restored":          {"the rows of the instance were restored", environment.KindProvision, process.Succeeded, "c-1", "runtime", "one", false},
+		"resumption failed": {"the next resumption uses the runtime", environment.KindResume, process.Failed, "c-1", "runtime", "one", false},
+		"suspending":        {"the suspension removes the runtime itself", environment.KindSuspend, process.InProgress, "c-1", "runtime", "one", false},
+		"suspended":         {"the instance has no runtime", environment.KindSuspend, process.Succeeded, "c-1", "", "", false},
+		"outdated":          {"a suspended instance has no runtime, whatever its row says", environment.KindSuspend, process.Succeeded, "c-1", "runtime", "", false},
+		"resuming":          {"the order may return the former runtime", environment.KindResume, process.InProgress, "c-1", "", "", true},
+		"other runtime":     {"the instance got another runtime", environment.KindResume, process.Succeeded, "c-1", "runtime-2", "", false},
+		"other life":        {"a new instance has the ID of the deleted one", environment.KindProvision, process.Succeeded, "c-2", "runtime-2", "", false},
+	}
+
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		tables := openTables(t, db)
+		rows := service.NewRows(tables, clock.RealClock{})
+
+		if user, err := rows.RuntimeUser(t.Context(), former); user != "" || err != nil {
+			t.Errorf("the instance is gone: got %q, %v", user, err)
+		}
+
+		for name, c := range cases {
+			now := time.Now()
+			instance := environment.Instance{ID: "one", PlanName: "trial", ShootName: c.shootName, RuntimeID: c.runtime, CreatedAt: now, UpdatedAt: now}
+
+			if err := db.InTx(t.Context(), func(tx storage.Tx) error { return storagetest.Insert(t.Context(), tx, tables.Instances, instance) }); err != nil {
+				t.Fatal(err)
+			}
+
+			record := hold(t, tables, c.kind, "one")
+			end := func(state process.State) {
+				progress := process.Progress{Record: record, Release: true, Now: time.Now()}
+				progress.Record.State, progress.Record.Payload = state, json.RawMessage(`{}`)
+
+				if _, err := tables.Operations.Save(t.Context(), progress); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			if c.state != process.InProgress {
+				end(c.state)
+			}
+
+			user, err := rows.RuntimeUser(t.Context(), former)
+			if user != c.want || failure.Is(err, failure.Waiting) != c.undecided || !c.undecided && err != nil {
+				t.Errorf("%s: %s: got %q, %v", name, c.reason, user, err)
+			}
+
+			if c.state == process.InProgress {
+				end(process.Succeeded)
+			}
+
+			if err := db.InTx(t.Context(), func(tx storage.Tx) error { return tables.Instances.Delete(t.Context(), tx, instance) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestReused checks that a leftover whose runtime is in use ends, and that its objects belong to the instance again.
+func TestReused(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		tables := openTables(t, db)
+		rows := service.NewRows(tables, clock.RealClock{})
+		now := time.Now()
+		instance := environment.Instance{ID: "one", PlanName: "aws", ShootName: "c-1", RuntimeID: "runtime", CreatedAt: now, UpdatedAt: now}
+
+		insert := func() {
+			t.Helper()
+
+			if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+				if err := storagetest.Insert(t.Context(), tx, tables.Instances, instance); err != nil {
+					return err
+				}
+
+				return tables.Objects.Insert(t.Context(), tx, environment.OutsideObject{
+					InstanceID: "one", System: environment.SystemEDP, Kind: "k", Key: "sub", State: environment.OutsideCreated,
+				}, now)
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		insert()
+
+		deletion := effect(t, tables, environment.KindDeprovision, "one", func(by process.Record) process.Effect {
+			return rows.Delete(by, instance, []string{"Remove_Runtime"})
+		})
+		key := environment.LeftoverKey("one", deletion.ID)
+
+		if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+			for system, state := range map[string]environment.OutsideState{
+				environment.SystemReconciler: environment.OutsideLeftOver, environment.SystemAvS: environment.OutsideCreating,
+			} {
+				if err := tables.Objects.Insert(t.Context(), tx, environment.OutsideObject{
+					InstanceID: key, System: system, Kind: "k", Key: "runtime", State: state,
+				}, now); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+
+		abandoned := hold(t, tables, environment.KindCleanup, key)
+		progress := process.Progress{Record: abandoned, Release: true, Now: now, Effect: rows.Reused(abandoned, "one")}
+		progress.Record.State, progress.Record.Payload = process.Succeeded, json.RawMessage(`{}`)
+
+		if _, err := tables.Operations.Save(t.Context(), progress); !failure.Is(err, failure.Transient) {
+			t.Errorf("the instance is gone, so nothing uses the runtime: got %v", err)
+		}
+
+		insert()
+
+		if _, err := tables.Operations.Save(t.Context(), progress); err != nil {
+			t.Fatal(err)
+		}
+
+		want := remains{Instances: 1, Objects: map[string]string{"one edp": "created", "one reconciler": "created", "one avs": "creating"}}
+		if diff := cmp.Diff(want, remainsOf(t, tables, key)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
 }

@@ -100,7 +100,7 @@ func upgradeSteps(processes []process.Process[environment.Data]) func(kind strin
 func (s *Service) comparer(stores stores, recorder *audit.Recorder, provisioner *reconcile.Provisioner, access clusterclient.Access) *reconcile.Comparer {
 	return &reconcile.Comparer{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings, Endpoints: stores.endpoints,
-		Recorder: recorder, Provisioner: provisioner, Accounts: access, Clock: clock.RealClock{}, Log: s.Log,
+		Leftovers: stores.leftovers, Recorder: recorder, Provisioner: provisioner, Accounts: access, Clock: clock.RealClock{}, Log: s.Log,
 	}
 }
 

@@ -134,7 +134,8 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 		deprovisioning.Process(removal),
 		update.Process(update.Options{
 			Provisioner: parts.Provisioner, Instances: parts.Rows, Kyma: parts.Kyma, Access: parts.Access, Waiter: waiter,
-			KymaResource: kymaResourceOptions(config, parts), Reconciler: reconcilingOf(config, parts), Limit: config.Engine.OperationTimeout,
+			KymaResource: kymaResourceOptions(config, parts), Reconciler: reconcilingOf(config, parts), OwnClusterLimit: config.OwnClusterTimeout,
+			Limit: config.Engine.OperationTimeout,
 		}),
 		deprovisioning.Suspension(removal),
 		deprovisioning.Cleanup(removal),

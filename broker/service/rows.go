@@ -133,6 +133,62 @@ func (r rows) Cleaned(by process.Record, notCompleted []string) process.Effect {
 	})
 }
 
+// RuntimeUser returns the ID of the instance that uses the runtime of a leftover, or "" if there is none. former is the instance of
+// the leftover. An instance with the Shoot of the leftover uses the runtime if it has the same runtime ID and is not suspended. While
+// the instance has no runtime ID yet, because its runtime is being created, the error is of kind failure.Waiting: it may get the
+// runtime of the leftover.
+func (r rows) RuntimeUser(ctx context.Context, former environment.Instance) (string, error) {
+	listed, err := r.instances.List(ctx, instances.Filter{ShootNames: []string{former.ShootName}, Limit: 1})
+	if err != nil || len(listed) == 0 {
+		return "", explain(err, "the instance that uses the runtime")
+	}
+
+	instance := listed[0].Instance
+
+	past, err := r.operations.OfInstance(ctx, r.db.Reader(), instance.ID)
+	if err != nil {
+		return "", explain(err, "the operations of the instance")
+	}
+
+	switch phase := environment.PhaseOf(past); {
+	case phase == environment.Suspended:
+		return "", nil
+	case instance.RuntimeID == "" && (phase == environment.Resuming || phase == environment.Creating):
+		return "", failure.New(failure.Waiting, "the runtime of instance %s is being created, and may be the one of the leftover", instance.ID)
+	case instance.RuntimeID != "" && instance.RuntimeID == former.RuntimeID:
+		return instance.ID, nil
+	default:
+		return "", nil
+	}
+}
+
+// Reused removes a leftover whose runtime the instance uses. The objects of the leftover in other systems become objects of the
+// instance, so its deletion removes them. If the instance is gone, the error is transient: the next attempt finds no user of the
+// runtime.
+func (r rows) Reused(by process.Record, instanceID string) process.Effect {
+	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
+		_, id, is := environment.LeftoverOf(by.InstanceID)
+		if !is {
+			return failure.New(failure.Internal, "operation %s is not the cleanup of a leftover", by.ID)
+		}
+
+		exists, err := r.instances.Lock(ctx, tx, instanceID)
+		if err != nil {
+			return explain(err, "the instance that uses the runtime")
+		}
+
+		if !exists {
+			return failure.New(failure.Transient, "instance %s no longer uses the runtime", instanceID)
+		}
+
+		if err := r.objects.Return(ctx, tx, by.InstanceID, instanceID); err != nil {
+			return explain(err, "the objects of the leftover in other systems")
+		}
+
+		return explain(r.leftovers.Remove(ctx, tx, id), "the leftover")
+	})
+}
+
 // WantsBinding reports whether the binding exists and is not being removed. The creation of a binding must not
 // issue credentials after the removal has started.
 func (r rows) WantsBinding(ctx context.Context, id string) (bool, error) {

@@ -3,6 +3,7 @@ package subaccounts
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -52,7 +53,7 @@ type Cleaner struct {
 
 // cursor is the stored progress. Its JSON form never changes.
 type cursor struct {
-	// Newest is the time of the newest event that was handled.
+	// Newest is the time of the newest event that was handled, or the time of the run if the event is from the future.
 	Newest time.Time `json:"newest"`
 }
 
@@ -86,6 +87,14 @@ func (c Cleaner) due(ctx context.Context) (jobs.Due, error) {
 			next.Newest = event.At
 		}
 	}
+
+	// An event whose time is wrong must not hide those that follow.
+	if now := c.Clock.Now(); next.Newest.After(now) {
+		next.Newest = now
+	}
+
+	slices.Sort(subaccounts) // CIS can return an event twice, far apart
+	subaccounts = slices.Compact(subaccounts)
 
 	due := jobs.Due{Complete: func(ctx context.Context) error { return c.Reports.Save(ctx, cursorID, next, c.Clock.Now()) }}
 

@@ -168,6 +168,38 @@ func TestInstancesOfDeletedSubaccounts(t *testing.T) {
 	})
 }
 
+// TestEventOfTheFuture checks that an event with a time in the future does not hide later events.
+func TestEventOfTheFuture(t *testing.T) {
+	f := newFixture(t, storagetest.SQLite(t))
+	f.create("one", "sub-1")
+	f.create("two", "sub-2")
+
+	f.cis.Delete("sub-1", began.Add(365*day))
+	f.want("the event", "one")
+
+	f.clock.SetTime(began.Add(30 * day))
+	f.cis.Delete("sub-2", began.Add(30*day))
+	f.want("the next event", "two")
+}
+
+// TestRepeatedEvents checks that an instance is due once, however often and however far apart CIS returns the event.
+func TestRepeatedEvents(t *testing.T) {
+	f := newFixture(t, storagetest.SQLite(t))
+	f.create("one", "sub-1")
+	f.cis.Delete("sub-1", began)
+
+	for i := range 600 { // more than a query
+		f.cis.Delete(fmt.Sprintf("unknown-%d", i), began.Add(time.Duration(i+1)*time.Second))
+	}
+
+	f.cis.Delete("sub-1", began.Add(time.Hour))
+
+	due, err := f.Job(time.Hour, 1).Due(t.Context())
+	if err != nil || len(due.Items) != 1 {
+		t.Errorf("%d instances are due, want 1: %v", len(due.Items), err)
+	}
+}
+
 // TestFailedDeletions repeats failed deletions daily, while the events are read again.
 func TestFailedDeletions(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
@@ -240,8 +272,12 @@ func TestFailedLookup(t *testing.T) {
 	f.create("one", "sub-1")
 	f.create("two", "sub-2")
 
-	sent := slices.Repeat([]cis.Event{{Subaccount: "sub-1", At: began}}, 500)
-	f.Events = events(append(sent, cis.Event{Subaccount: "sub-2", At: began.Add(30 * day)}, cis.Event{Subaccount: "\x00", At: began}))
+	sent := []cis.Event{{Subaccount: "sub-1", At: began}}
+	for i := range 500 { // the others are in the second query
+		sent = append(sent, cis.Event{Subaccount: fmt.Sprintf("sub-1-%03d", i), At: began})
+	}
+
+	f.Events = events(append(sent, cis.Event{Subaccount: "sub-2", At: began.Add(30 * day)}, cis.Event{Subaccount: "z\x00", At: began}))
 
 	if got, err := f.run(); err == nil || len(got) > 0 {
 		t.Errorf("deleted %v, %v, want an error", got, err)
@@ -259,6 +295,7 @@ func TestDeletionsThatNeedNoOperation(t *testing.T) {
 	f.create("two", "sub-2")
 	f.cis.Delete("sub-1", began)
 	f.cis.Delete("sub-2", began.Add(time.Hour))
+	f.clock.SetTime(began.Add(time.Hour))
 
 	accept := f.Delete
 	f.Delete = func(ctx context.Context, id, reason string) (bool, error) {

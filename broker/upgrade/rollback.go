@@ -46,10 +46,11 @@ func rollbackTarget(operation process.Record) error {
 }
 
 // allowsRollback returns an error if the given operation, which is newer than the upgrade, prevents the rollback. An operation
-// that never started does not prevent the rollback, because it has changed nothing.
+// that never started, or that failed because it would have started too late, does not prevent the rollback, because it has changed
+// nothing.
 func (u Upgrader) allowsRollback(ctx context.Context, tx storage.Tx, operation process.Record, operationID string) error {
 	switch {
-	case operation.NeverStarted():
+	case operation.NeverStarted(), operation.State == process.Failed && operation.Problem.Reason == failure.ReasonNotStarted:
 		return nil
 	case operation.Kind == environment.KindUpgradeKyma, operation.Kind == environment.KindUpdate:
 	case operation.Kind == environment.KindSuspend, operation.Kind == environment.KindResume, operation.Kind == environment.KindProvision,

@@ -69,6 +69,12 @@ func TestRollback(t *testing.T) {
 		"upgraded again": {"the Provisioner would roll back the newer one", process.Succeeded, func(b *fixture, _ string) {
 			b.ran(environment.KindUpgradeKyma, process.Failed, upgraded)
 		}, "Kyma has since been upgraded again by operation"},
+		"not started in time": {"it has changed nothing", process.Succeeded, func(b *fixture, _ string) {
+			id := b.ran(environment.KindUpgradeKyma, process.Failed, upgraded)
+			if _, err := storage.Exec(b.Context(), b.DB.Writer(), `UPDATE operations SET problem_reason = ? WHERE id = ?`, failure.ReasonNotStarted, id); err != nil {
+				b.Fatal(err)
+			}
+		}, ""},
 		"dry run": {"a dry run changes nothing", process.Succeeded, func(b *fixture, _ string) {
 			b.ran(environment.KindUpgradeKyma, process.Succeeded, environment.Data{Upgrade: &environment.Upgrade{DryRun: true}})
 		}, ""},

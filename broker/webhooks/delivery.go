@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -116,14 +117,23 @@ func (d *Deliverer) Part() lifecycle.Part {
 	}}
 }
 
-// Start starts delivering to each webhook that this replica is not yet working on. It does not wait for the deliveries.
+// Start starts delivering to each webhook that this replica is not yet working on. It does not wait for the deliveries. It returns an
+// error if there are webhooks that cannot be decrypted.
 func (d *Deliverer) Start(ctx context.Context) error {
 	all, err := d.Store.List(ctx)
 	if err != nil {
 		return err
 	}
 
+	var unreadable []error
+
 	for _, each := range all {
+		if each.Unreadable {
+			unreadable = append(unreadable, fmt.Errorf("webhook %s gets no events: %w", each.ID, webhooks.ErrUnreadable))
+
+			continue
+		}
+
 		if each.DisabledAt.IsZero() && d.begin(each.ID) {
 			d.running.Go(func() {
 				defer d.end(each.ID)
@@ -135,7 +145,7 @@ func (d *Deliverer) Start(ctx context.Context) error {
 		}
 	}
 
-	return nil
+	return errors.Join(unreadable...)
 }
 
 // fieldWebhook is the log field with the ID of a webhook.

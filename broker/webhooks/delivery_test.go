@@ -2,6 +2,7 @@ package webhooks_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -187,12 +188,99 @@ func TestGone(t *testing.T) {
 
 	status = http.StatusOK
 
-	if err := f.store.Enable(t.Context(), f.db.Writer(), "hook"); err != nil {
+	if err := f.store.Enable(t.Context(), f.db.Writer(), "hook", f.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 
 	f.deliver(replica)
 	receiver.want(t, "nothing is lost", "1", "1", "2")
+
+	if current, err = f.store.Current(t.Context(), "hook"); err != nil || !current.MissedAt.IsZero() {
+		t.Errorf("nothing was missed: got %+v, %v", current, err)
+	}
+}
+
+// TestMissedEvents removes events, as retention does, before the receiver has confirmed them: a pending event of a disabled webhook, and
+// an event that an enabled webhook has not examined yet.
+func TestMissedEvents(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newFixture(t, db)
+		status := http.StatusGone
+		receiver := f.add("hook", eventlog.Filter{}, func(string, http.Header) int { return status })
+		replica := f.replica(f.store, f.client.Send)
+
+		remove := func(count int) {
+			t.Helper()
+
+			if removed, err := f.events.RemoveBefore(t.Context(), f.clock.Now().Add(time.Second), count); err != nil || removed != count {
+				t.Fatalf("removed %d events, %v", removed, err)
+			}
+		}
+
+		wantMissed := func(reason string, want time.Time) {
+			t.Helper()
+
+			if current, err := f.store.Current(t.Context(), "hook"); err != nil || !current.MissedAt.Equal(want) {
+				t.Errorf("%s: got %+v, %v, want %s", reason, current, err, want)
+			}
+		}
+
+		f.accept("one", "1", "2")
+		f.deliver(replica)
+
+		status = http.StatusOK
+
+		remove(1)
+		f.clock.Step(time.Hour)
+
+		enabled := f.clock.Now()
+		if err := f.store.Enable(t.Context(), db.Writer(), "hook", enabled); err != nil {
+			t.Fatal(err)
+		}
+
+		f.deliver(replica)
+		receiver.want(t, "the first event was removed", "1", "2")
+		wantMissed("a pending event was removed", enabled.UTC())
+
+		f.accept("one", "3", "4")
+		remove(2) // "2" and "3"
+		f.clock.Step(time.Hour)
+		f.deliver(replica)
+		receiver.want(t, "the third event was removed", "1", "2", "4")
+		wantMissed("an event that was not examined was removed", f.clock.Now().UTC())
+
+		missed := f.clock.Now().UTC()
+
+		remove(1)
+		f.clock.Step(time.Hour)
+		f.accept("one", "5")
+		f.deliver(replica)
+		receiver.want(t, "the removed event was confirmed", "1", "2", "4", "5")
+		wantMissed("nothing else was missed", missed)
+	})
+}
+
+// TestUnreadableWebhook delivers to one webhook while the content of another one cannot be decrypted.
+func TestUnreadableWebhook(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newFixture(t, db)
+		broken, hook := f.add("broken", eventlog.Filter{}, nil), f.add("hook", eventlog.Filter{}, nil)
+
+		if _, err := storage.Exec(t.Context(), db.Writer(), `UPDATE webhooks SET content = 'changed' WHERE id = 'broken'`); err != nil {
+			t.Fatal(err)
+		}
+
+		f.accept("one", "1")
+
+		replica := f.replica(f.store, f.client.Send)
+		if err := replica.Start(t.Context()); !errors.Is(err, webhooks.ErrUnreadable) || !strings.Contains(err.Error(), "webhook broken gets no events") {
+			t.Errorf("got %v, want the webhook that gets no events", err)
+		}
+
+		replica.Wait()
+		hook.want(t, "the other webhook is delivered", "1")
+		broken.want(t, "nothing can be sent")
+	})
 }
 
 // TestSlowReceiver delivers to one receiver while another one does not respond.

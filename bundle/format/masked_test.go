@@ -23,7 +23,12 @@ func TestMasked(t *testing.T) {
 		"list":       {"a list adds values of other objects", secret, `["third"]`, "", []string{"first", "second", "third"}},
 		"no secret":  {"a ConfigMap has no secrets", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: s}\ndata: {a: b25l}\n", "", "", nil},
 		"not a list": {"a wrong list must not be ignored", secret, `{"a": "b"}`, "metadata/masked.json is not a JSON array of strings", nil},
-		"not base64": {"the API server rejects the Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: \"*\"}\n", "", "", nil},
+		"not base64": {"the API server rejects the Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: \"*\", b: not-encoded}\n", "", "", []string{"not-encoded"}},
+		"numbers": {
+			"the API server rejects the Secret and quotes its values", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {a: 8675, b: Zmlyc3Q=}\n" +
+				"stringData: {c: second, d: 73194628, e: 1.25, f: {g: [third]}, h: true, i: null}\n", "", "",
+			[]string{"1.25", "1.25", "73194628", "8675", "first", "second", "third"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -149,15 +148,8 @@ func (s *Service) connectManager(_ context.Context, cluster *rest.Config) error 
 }
 
 func (s *Service) addUnpacker(context.Context, *rest.Config) error {
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("reading the name of the host: %w", err)
-	}
-
-	// Replicas may share the store, so the folder is named after the host. Files of an earlier process on this host belong to
-	// attempts that no process continues.
-	s.temporary = filepath.Join(s.config.StoreDir, "temporary-"+host)
-	if err := errors.Join(os.RemoveAll(s.temporary), os.MkdirAll(s.temporary, 0o700)); err != nil {
+	var err error
+	if s.temporary, err = s.contents.Temporary(); err != nil {
 		return fmt.Errorf("APP_STORE_DIR: %w", err)
 	}
 

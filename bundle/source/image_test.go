@@ -274,8 +274,8 @@ func TestDamagedImages(t *testing.T) {
 			}
 
 			timeout := time.Minute
-			if name == "slow" {
-				timeout = 300 * time.Millisecond
+			if name == "slow" { // the manifest and the beginning of the layer must arrive in time
+				timeout = 2 * time.Second
 			}
 
 			mustFail(t, "a later fetch may succeed", source.Options{Timeout: timeout}, images.image(":v1"), false, test.want)

@@ -27,9 +27,10 @@ const (
 	algorithm  = "sha256"
 	extension  = ".tgz"
 
-	blobs   = algorithm
-	uploads = "uploads"
-	partial = "partial"
+	blobs     = algorithm
+	uploads   = "uploads"
+	partial   = "partial"
+	temporary = "temporary"
 
 	// grace is how long a file is kept after it was stored even if no Bundle refers to it, because the status of its Bundle may not
 	// have been written yet.
@@ -58,6 +59,9 @@ type Store struct {
 	// verified maps each archive whose digest this process has verified to the state that its file had at that time.
 	verified map[Digest]fileState
 
+	// temporary contains the locks of this process's temporary folders.
+	temporary []*os.File
+
 	// before is called before each change to the folder. Tests use it to end the process at that point.
 	before func()
 	// open opens a new file for writing.
@@ -74,7 +78,7 @@ func stateOf(info fs.FileInfo) fileState { return fileState{info.Size(), info.Mo
 
 // New opens the store in a folder. It creates the folder if needed.
 func New(folder string) (*Store, error) {
-	for _, part := range []string{blobs, uploads, partial} {
+	for _, part := range []string{blobs, uploads, partial, temporary} {
 		if err := os.MkdirAll(filepath.Join(folder, part), folderMode); err != nil { //nolint:gosec // the operator names the folder
 			return nil, fmt.Errorf("creating the bundle store: %w", err)
 		}
@@ -88,8 +92,15 @@ func New(folder string) (*Store, error) {
 	return &Store{root: root, path: folder, verified: map[Digest]fileState{}, before: beforeChange, open: root.OpenFile}, nil
 }
 
-// Close closes the folder. Archives that are open can still be read.
-func (s *Store) Close() error { return s.root.Close() }
+// Close removes the temporary folders of this process, and closes the store. Archives that are open can still be read.
+func (s *Store) Close() error {
+	var errs []error
+	for _, lock := range s.temporary {
+		errs = append(errs, s.removeTemporary(filepath.Join(temporary, filepath.Base(lock.Name()))), lock.Close())
+	}
+
+	return errors.Join(append(errs, s.root.Close())...)
+}
 
 // Put packs the tree and stores the archive. Equal trees have the same digest and are stored only once. It fails with an
 // archive.InvalidError if the tree cannot be packed.
@@ -112,13 +123,13 @@ func (s *Store) Put(ctx context.Context, tree fs.FS) (Digest, error) {
 func (s *Store) write(content func(io.Writer) error, name func() string) error {
 	s.before()
 
-	temporary := filepath.Join(partial, uuid.NewString())
+	unnamed := filepath.Join(partial, uuid.NewString())
 
-	file, err := s.open(temporary, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	file, err := s.open(unnamed, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
-	defer s.root.Remove(temporary) //nolint:errcheck // After a success, the file has been renamed.
+	defer s.root.Remove(unnamed) //nolint:errcheck // After a success, the file has been renamed.
 	defer file.Close()
 
 	if err := s.fill(file, content); err != nil {
@@ -129,7 +140,7 @@ func (s *Store) write(content func(io.Writer) error, name func() string) error {
 
 	s.before()
 	s.lock.Lock()
-	err = s.root.Rename(temporary, target)
+	err = s.root.Rename(unnamed, target)
 	s.lock.Unlock()
 
 	if err != nil {

@@ -305,6 +305,59 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestTemporary checks that a temporary folder disappears with its process, and that no other process removes it before.
+func TestTemporary(t *testing.T) {
+	volume := t.TempDir()
+	first, second := newStore(t, volume), newStore(t, volume)
+
+	var folders []string
+
+	for _, s := range []*Store{first, second} {
+		folder, err := s.Temporary()
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if err := os.WriteFile(filepath.Join(folder, "download"), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+
+		folders = append(folders, folder)
+	}
+
+	sweep := func() int {
+		t.Helper()
+
+		removed, err := second.Sweep(t.Context(), func(Digest) bool { return false }, func(string) bool { return false })
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return removed
+	}
+	left := func() string { return strings.Join(files(t, volume), " ") }
+	all := left()
+
+	age(t, volume)
+
+	if removed := sweep(); removed != 0 || left() != all {
+		t.Errorf("%d folders of running processes were removed, left are %s", removed, left())
+	}
+
+	// The kernel releases the locks of a process that dies.
+	if err := errors.Join(first.root.Close(), first.temporary[0].Close()); err != nil {
+		t.Fatal(err)
+	}
+
+	if removed := sweep(); removed != 1 || strings.Contains(left(), filepath.Base(folders[0])) || !strings.Contains(left(), filepath.Base(folders[1])) {
+		t.Errorf("after the first process died, %d folders were removed, left are %s", removed, left())
+	}
+
+	if err := second.Close(); err != nil || left() != "" {
+		t.Errorf("after the second process ended: %v, left are %s", err, left())
+	}
+}
+
 // TestFullVolume checks that the error for a full volume has a remedy for operators, that no stored file is lost, and that no temporary
 // file is left.
 func TestFullVolume(t *testing.T) {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Sweep removes the archives and uploads that no Bundle uses, and the temporary files of processes that have died. It keeps files that
-// were stored less than 15 minutes ago, because their Bundles may not refer to them yet. It returns the number of removed files.
+// Sweep removes the archives and uploads that no Bundle uses, and the temporary files and folders of processes that have died. It keeps
+// files that were stored less than 15 minutes ago, because their Bundles may not refer to them yet. It returns the number of removed
+// files and folders.
 func (s *Store) Sweep(ctx context.Context, archiveInUse func(Digest) bool, uploadInUse func(bundle string) bool) (int, error) {
 	before := time.Now().Add(-grace)
 	removed := 0
@@ -20,7 +21,7 @@ func (s *Store) Sweep(ctx context.Context, archiveInUse func(Digest) bool, uploa
 	for folder, unused := range map[string]func(name string) bool{
 		blobs:   func(name string) bool { return !archiveInUse(Digest(algorithm + ":" + name)) },
 		uploads: func(name string) bool { return !uploadInUse(name) },
-		partial: func(name string) bool { return s.abandoned(name) },
+		partial: func(name string) bool { return s.abandoned(filepath.Join(partial, name)) },
 	} {
 		entries, err := fs.ReadDir(s.root.FS(), folder)
 		if err != nil {
@@ -49,7 +50,12 @@ func (s *Store) Sweep(ctx context.Context, archiveInUse func(Digest) bool, uploa
 
 	s.forgetRemoved()
 
-	return removed, nil
+	folders, err := s.sweepTemporary(before)
+	if err != nil {
+		return removed, fmt.Errorf("removing temporary folders from the bundle store: %w", err)
+	}
+
+	return removed + folders, nil
 }
 
 // removeOld removes a file that was last written before the given time. It reports whether it removed the file.
@@ -79,9 +85,9 @@ func (s *Store) forgetRemoved() {
 	}
 }
 
-// abandoned reports whether no process writes to a temporary file.
+// abandoned reports whether no process has locked a file.
 func (s *Store) abandoned(name string) bool {
-	file, err := s.root.Open(filepath.Join(partial, name))
+	file, err := s.root.Open(name)
 	if err != nil {
 		return false
 	}

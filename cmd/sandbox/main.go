@@ -19,7 +19,7 @@ func main() {
 		Prefix: sandbox.Prefix, Defaults: sandbox.DefaultConfig(),
 		Flags: func(flags *flag.FlagSet) {
 			flags.StringVar(&programs.Garden, "garden", "", "path of the `program` that runs the local garden; if empty, the sandbox uses the fake garden")
-			flags.StringVar(&programs.Bundler, "bundler", "", "`command` that runs the bundle provisioner; if empty, the sandbox does not run one")
+			flags.StringVar(&programs.Bundler, "bundler", "", "shell `command` that runs the bundle provisioner, such as 'exec bin/bundler'; without exec, it survives a SIGKILL of the sandbox. If empty, the sandbox does not run one")
 		},
 		Run: func(ctx context.Context, settings sandbox.Config) error {
 			return sandbox.Run(ctx, settings, programs, os.Stdout)

@@ -40,7 +40,7 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 			}
 
 			if dryRun {
-				return session.print(stored, storedFields(stored))
+				return session.print(stored, output.WithID{ID: args[0], Text: storedFields(stored)})
 			}
 
 			erased, err := session.erase(command.Context(), client, stored)
@@ -48,7 +48,7 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 				return fmt.Errorf("erasing account %s: %w", args[0], err)
 			}
 
-			if err := session.print(erased, erasedFields(erased)); err != nil {
+			if err := session.print(erased, output.WithID{ID: args[0], Text: erasedFields(erased)}); err != nil {
 				return err
 			}
 

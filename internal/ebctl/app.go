@@ -160,7 +160,12 @@ func (s *session) explanation(operation operatorapi.Operation) explain.Explanati
 
 // print writes a result to Out in the selected format, with colors if Out shows them. An output.Plain is never colored.
 func (s *session) print(value any, text output.Text) error {
-	if _, verbatim := text.(output.Plain); verbatim || !s.colored() {
+	content := text
+	if named, is := text.(output.WithID); is {
+		content = named.Text
+	}
+
+	if _, verbatim := content.(output.Plain); verbatim || !s.colored() {
 		return s.format.Print(s.Out, value, text)
 	}
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
+	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 )
 
 // brokenError reports that the chain of the audit log is broken. It contains the first problem.
@@ -35,20 +37,26 @@ func newAuditExportCommand(session *session) *cobra.Command {
 		Example: session.text("  ebctl audit export --file audit.jsonl"),
 		Args:    arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if file == "" {
-				return session.exportAudit(command.Context(), session.Out)
+			client, err := session.client()
+			if err != nil {
+				return err
 			}
 
-			target, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+			if file == "" {
+				err = session.exportAudit(command.Context(), client, session.Out)
+			} else {
+				err = session.exportAuditFile(command.Context(), client, file)
+			}
+
 			if err != nil {
 				return fmt.Errorf("exporting the audit log: %w", err)
 			}
 
-			return errors.Join(session.exportAudit(command.Context(), target), target.Close())
+			return nil
 		},
 	}
 
-	command.Flags().StringVar(&file, "file", "", "the file to write, instead of standard output; an existing file is replaced")
+	command.Flags().StringVar(&file, "file", "", "the file to write, instead of standard output; an existing file is replaced after a complete export")
 
 	return command
 }
@@ -62,16 +70,30 @@ func (s *session) service() string {
 	return "broker"
 }
 
-// exportAudit writes the chain in the format that verifyFiles reads. After an error, the output is incomplete.
-func (s *session) exportAudit(ctx context.Context, to io.Writer) error {
-	client, err := s.client()
-	if err != nil {
-		return err
+// exportAuditFile writes the chain to a file that only its owner can read. The file is replaced when the export is complete, so that a
+// failed export does not destroy an earlier one. A device or a pipe is written directly.
+func (s *session) exportAuditFile(ctx context.Context, client *brokerclient.Client, path string) error {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
 	}
 
-	writer, err := chain.NewWriter(to, s.service(), s.Clock.Now(), chain.Head{})
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		target, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+
+		return errors.Join(s.exportAudit(ctx, client, target), target.Close())
+	}
+
+	return atomicfile.WriteTo(path, func(file io.Writer) error { return s.exportAudit(ctx, client, file) })
+}
+
+// exportAudit writes the chain in the format that verifyFiles reads. After an error, the output is incomplete.
+func (s *session) exportAudit(ctx context.Context, client *brokerclient.Client, to io.Writer) error {
+	writer, err := chain.NewWriter(to, s.service(), s.Clock.Now())
 	if err != nil {
-		return fmt.Errorf("exporting the audit log: %w", err)
+		return err
 	}
 
 	head, err := readChain(ctx, client, writer.Record, writer.Unchained)
@@ -79,11 +101,7 @@ func (s *session) exportAudit(ctx context.Context, to io.Writer) error {
 		err = writer.End(head)
 	}
 
-	if err != nil {
-		return fmt.Errorf("exporting the audit log: %w", err)
-	}
-
-	return nil
+	return err
 }
 
 // readChain reads all pages of the chain. It calls record for each record, and unchained for each row that has no record yet. It
@@ -178,7 +196,7 @@ func newAuditVerifyCommand(session *session) *cobra.Command {
 	flags := command.Flags()
 	flags.StringArrayVar(&files, "file", nil, "verify a file from 'audit export' or from an archive instead of the service; repeat the flag for further files, in their order")
 	flags.StringVar(&options.SinceHead, "since-head", "", "the head hash of an earlier verification, which the chain must contain")
-	flags.DurationVar(&options.MaxUnchained, "max-unchained", chain.DefaultMaxUnchained, "how long a row may remain without a record in the chain")
+	flags.Var(timeLimitOf(&options.MaxUnchained, chain.DefaultMaxUnchained), "max-unchained", "how long a row may remain without a record in the chain")
 
 	return command
 }

@@ -55,7 +55,7 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 			fmt.Fprintf(session.Err, "Binding %s\n", id)
 		}
 
-		return session.printKubeconfig(made.Credentials.Kubeconfig, made.Metadata.ExpiresAt, made, file)
+		return session.printKubeconfig(id, made.Credentials.Kubeconfig, made.Metadata.ExpiresAt, made, file)
 	})
 
 	flags := command.Flags()
@@ -98,7 +98,7 @@ func newBindingGetCommand(session *session) *cobra.Command {
 			return fmt.Errorf("reading binding %s of instance %s: %w", args[1], instance.InstanceID, err)
 		}
 
-		return session.printKubeconfig(found.Credentials.Kubeconfig, found.Metadata.ExpiresAt, found, file)
+		return session.printKubeconfig(args[1], found.Credentials.Kubeconfig, found.Metadata.ExpiresAt, found, file)
 	})
 
 	addOutputFile(command, &file)

@@ -90,7 +90,7 @@ func newBundleDiffCommand(session *session, cluster *clusterFlags) *cobra.Comman
 	addBundleClass(flags, &order.bundleClass)
 	flags.StringVar(&order.targetSecret, "target-secret", "",
 		"a Secret in the provisioner's namespace with the kubeconfig of the cluster (default: that of the BundleDeployment, or the cluster of the provisioner)")
-	flags.DurationVar(&order.waiting.limit, "wait-timeout", defaultWait, "maximum duration of the comparison; 0 is unlimited")
+	flags.Var(timeLimitOf(&order.waiting.limit, defaultWait), "wait-timeout", "maximum duration of the comparison; 0 is unlimited")
 
 	if err := command.MarkFlagFilename("file", "yaml", "yml", "json"); err != nil {
 		panic(err) // a programming error

@@ -177,7 +177,7 @@ func started(t *testing.T, kubeconfig string, wantCode int, args ...string) (wai
 
 		select {
 		case <-ended:
-		case <-time.After(time.Minute):
+		case <-time.After(4 * time.Minute): // the machine may be busy
 			t.Fatal("the command does not end")
 		}
 
@@ -291,7 +291,7 @@ func TestBundleWait(t *testing.T) {
 // TestBundleWaitForTheTemplate verifies that an active Bundle of another template does not end the wait, although it is installed.
 func TestBundleWaitForTheTemplate(t *testing.T) {
 	kubeconfig, provisioner := bundleKubeconfig(t), newProvisioner(t)
-	wait := started(t, kubeconfig, ebctl.ExitTimedOut, "create", "pivots", "--image", "registry.example.com/addon:v2", "--wait", "--wait-timeout", "3s")
+	bundleCommand(t, kubeconfig, ebctl.ExitOK, "create", "pivots", "--image", "registry.example.com/addon:v2")
 
 	deployment := provisioner.deployment("pivots")
 	former := deployment.DeepCopy()
@@ -301,9 +301,35 @@ func TestBundleWaitForTheTemplate(t *testing.T) {
 		[4]string{v1alpha1.TypeHasValidBundle, "True", v1alpha1.ReasonUnpackPending, "fetching the next one"},
 		[4]string{v1alpha1.TypeInstalled, "True", v1alpha1.ReasonInstallationSucceeded, "installed"})
 
-	out, problems := wait()
+	out, problems := bundleCommand(t, kubeconfig, ebctl.ExitTimedOut, "resume", "pivots", "--wait", "--wait-timeout", "50ms")
 	wantTexts(t, problems, "timed out: Bundle pivots-1 is installed; UnpackPending: fetching the next one", "Only the wait has ended.")
 	wantTexts(t, out, "pivots-1", "InstallationSucceeded")
+}
+
+// TestBundleWaitForTheConfig verifies that the wait continues while another config of the active Bundle is not installed. Such a rollback changes
+// only the config.
+func TestBundleWaitForTheConfig(t *testing.T) {
+	kubeconfig, provisioner := bundleKubeconfig(t), newProvisioner(t)
+	bundleCommand(t, kubeconfig, ebctl.ExitOK, "create", "configured", "--image", "registry.example.com/addon:v1")
+
+	deployment := provisioner.deployment("configured")
+	provisioner.bundle(deployment, "configured-1", v1alpha1.PhaseUnpacked)
+
+	for reason, code := range map[string]int{
+		v1alpha1.ReasonInstallPending:        ebctl.ExitTimedOut,
+		v1alpha1.ReasonDependencyPending:     ebctl.ExitTimedOut,
+		v1alpha1.ReasonSuspended:             ebctl.ExitTimedOut,
+		v1alpha1.ReasonDryRun:                ebctl.ExitTimedOut,
+		v1alpha1.ReasonInstallationSucceeded: ebctl.ExitOK,
+	} {
+		provisioner.report(deployment, "configured-1", [4]string{v1alpha1.TypeHasValidBundle, "True", v1alpha1.ReasonUnpackSuccessful, "unpacked"},
+			[4]string{v1alpha1.TypeInstalled, "True", reason, "the state of the config"})
+
+		_, problems := bundleCommand(t, kubeconfig, code, "resume", "configured", "--wait", "--wait-timeout", "50ms")
+		if code == ebctl.ExitTimedOut {
+			wantTexts(t, problems, "timed out: "+reason+": the state of the config")
+		}
+	}
 }
 
 func TestBundleWaitTimesOut(t *testing.T) {

@@ -62,7 +62,9 @@ func (s *session) push(ctx context.Context, cluster clusterFlags, credentials co
 		return fmt.Errorf("uploading the content of the Bundle %s: %w", bundle, err)
 	}
 
-	return s.print(pushed{bundle, archive.size}, output.Fields{{Name: "Uploaded", Value: bundle}, {Name: "Bytes", Value: strconv.FormatInt(archive.size, 10)}})
+	return s.print(pushed{bundle, archive.size}, output.WithID{ID: bundle, Text: output.Fields{
+		{Name: "Uploaded", Value: bundle}, {Name: "Bytes", Value: strconv.FormatInt(archive.size, 10)},
+	}})
 }
 
 // pushAddress returns the URL to which the content of a Bundle is uploaded: a URL of the given server or, if server is empty, the

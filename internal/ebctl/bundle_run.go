@@ -85,6 +85,10 @@ func (s *session) runBundle(ctx context.Context, cluster clusterFlags, name, fol
 		}
 
 		order.targetSecret = name + "-kubeconfig"
+
+		if err := client.checkSecret(ctx, s.provisionerNamespace(cluster, order.namespace), order.targetSecret, name); err != nil {
+			return err
+		}
 	}
 
 	deployment, err := client.store(ctx, name, order, v1alpha1.BundleSource{

@@ -230,6 +230,10 @@ func TestBundleRunChangesNothing(t *testing.T) {
 	writeFile(t, program, "{contexts: [{name: a, context: {user: a}}], current-context: a, users: [{name: a, user: {exec: {command: sh, apiVersion: "+
 		"client.authentication.k8s.io/v1, interactiveMode: Never}}}]}")
 
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	writeFile(t, file, "{clusters: [{name: a, cluster: {server: 'https://example.com', certificate-authority: ca.crt}}], users: [{name: a, user: {token: t}}], "+
+		"contexts: [{name: a, context: {cluster: a, user: a}}], current-context: a}")
+
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -238,6 +242,9 @@ func TestBundleRunChangesNothing(t *testing.T) {
 		"no credentials": {[]string{"run", "nothing", t.TempDir()}, "the kubeconfig has no token"},
 		"a program": {
 			[]string{"run", "nothing", t.TempDir(), "--token", "t", "--target-kubeconfig", program}, "exec plugins, auth providers and file references are not allowed",
+		},
+		"a file": {
+			[]string{"run", "nothing", t.TempDir(), "--token", "t", "--wait-timeout", "2s", "--target-kubeconfig", file}, "must embed its CA certificate",
 		},
 		"no kubeconfig": {[]string{"run", "nothing", t.TempDir(), "--token", "t", "--target-kubeconfig", t.TempDir()}, "reading the kubeconfig"},
 	} {
@@ -248,10 +255,36 @@ func TestBundleRunChangesNothing(t *testing.T) {
 	}
 
 	bundleCommand(t, kubeconfig, ebctl.ExitNotFound, "get", "nothing")
+	testForeignSecret(t, kubeconfig)
 
 	bundleCommand(t, kubeconfig, ebctl.ExitOK, "create", "tagged", "--git", "https://git.example.com/a.git", "--tag", "v1")
 	provisioner.deployment("tagged")
 
 	_, problems := bundleCommand(t, kubeconfig, ebctl.ExitUsage, "run", "tagged", t.TempDir(), "--token", "t")
 	wantTexts(t, problems, "git https://git.example.com/a.git v1", "use another name")
+}
+
+// testForeignSecret verifies that 'run' does not replace a Secret with the kubeconfig of another installation.
+func testForeignSecret(t *testing.T, kubeconfig string) {
+	t.Helper()
+
+	cluster := bundletest.Client(t, bundleAPI)
+	foreign := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: bundletest.Namespace(t, bundleAPI), Name: "taken-kubeconfig"},
+		Data:       map[string][]byte{"kubeconfig": []byte("of somebody else")},
+	}
+
+	if err := cluster.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+
+	_, problems := bundleCommand(t, kubeconfig, ebctl.ExitUsage, "run", "taken", t.TempDir(), "--token", "t", "--wait-timeout", "2s", "--target-kubeconfig", kubeconfig,
+		"--namespace", foreign.Namespace)
+	wantTexts(t, problems, "the Secret "+foreign.Namespace+"/taken-kubeconfig exists and does not belong to the BundleDeployment taken")
+
+	bundleCommand(t, kubeconfig, ebctl.ExitNotFound, "get", "taken")
+
+	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil || string(foreign.Data["kubeconfig"]) != "of somebody else" {
+		t.Errorf("the Secret has %q, %v", foreign.Data["kubeconfig"], err)
+	}
 }

@@ -81,7 +81,40 @@ func checkTargetKubeconfig(path string, text []byte) error {
 		}
 	}
 
+	for _, cluster := range parsed.Clusters {
+		if cluster.CertificateAuthority != "" {
+			return usage("the kubeconfig of the target must embed its CA certificate: file references are not allowed")
+		}
+	}
+
 	return nil
+}
+
+// checkSecret returns an error if the Secret for the kubeconfig of the target already exists and does not belong to the
+// BundleDeployment of the given name. Another BundleDeployment may use such a Secret, and Kubernetes would delete it with this one.
+func (c bundleClient) checkSecret(ctx context.Context, namespace, name, deployment string) error {
+	var found metav1.PartialObjectMetadata
+
+	text, err := c.api.Get().AbsPath("/api/v1/namespaces", namespace, "secrets", name).Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(text, &found)
+	}
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading the Secret %s/%s: %w", namespace, name, err)
+	}
+
+	for _, owner := range found.OwnerReferences {
+		if owner.Kind == v1alpha1.KindBundleDeployment && owner.Name == deployment {
+			return nil
+		}
+	}
+
+	return usage("the Secret %s/%s exists and does not belong to the BundleDeployment %s: use another name, or --target-secret %s to use its kubeconfig",
+		namespace, name, deployment, name)
 }
 
 // storeKubeconfig stores the kubeconfig of the target in a Secret that the BundleDeployment owns.

@@ -92,7 +92,7 @@ func newCloudAccountExplainCommand(session *session) *cobra.Command {
 				return err
 			}
 
-			return session.print(account, cloudAccountFields(account))
+			return session.print(account, output.WithID{ID: account.Name, Text: cloudAccountFields(account)})
 		},
 	}
 }
@@ -125,7 +125,7 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 			}
 
 			if dryRun {
-				return session.print(account, cloudAccountFields(account))
+				return session.print(account, output.WithID{ID: account.Name, Text: cloudAccountFields(account)})
 			}
 
 			if account.State == operatorapi.CloudAccountStateDirty {
@@ -139,7 +139,9 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 				return fmt.Errorf("releasing the account %s: %w", account.Name, err)
 			}
 
-			return session.print(released, output.Fields{{Name: "Released", Value: released.Name}, {Name: "Former tenant", Value: released.Tenant}})
+			return session.print(released, output.WithID{ID: released.Name, Text: output.Fields{
+				{Name: "Released", Value: released.Name}, {Name: "Former tenant", Value: released.Tenant},
+			}})
 		},
 	})
 

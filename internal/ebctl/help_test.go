@@ -1,6 +1,7 @@
 package ebctl
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -29,4 +30,30 @@ func TestHelpNamesItsArguments(t *testing.T) {
 	if checked == 0 {
 		t.Error("no help explains its arguments")
 	}
+}
+
+// TestDocumentedConfirmations checks that docs/operator/ebctl.md lists the commands that ask for confirmation.
+func TestDocumentedConfirmations(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operator/ebctl.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, list, _ := strings.Cut(string(page), "## Confirmation\n")
+	list, _, _ = strings.Cut(list, "\n## ")
+
+	var check func(command *cobra.Command)
+
+	check = func(command *cobra.Command) {
+		if path := strings.TrimPrefix(command.CommandPath(), "ebctl "); command.Flags().Lookup("yes") != nil && !strings.HasPrefix(path, "provisioner ") &&
+			!strings.Contains(list, "`"+path+"`") && !strings.HasPrefix(path, "orchestration start ") {
+			t.Errorf("the page does not list %s", path)
+		}
+
+		for _, child := range command.Commands() {
+			check(child)
+		}
+	}
+
+	check(newRootCommand(&session{globals: &globals{}}))
 }

@@ -98,7 +98,7 @@ func newJobRunCommand(session *session) *cobra.Command {
 				)
 			}
 
-			if err := session.print(run, fields); err != nil {
+			if err := session.print(run, output.WithID{ID: args[0], Text: fields}); err != nil {
 				return err
 			}
 

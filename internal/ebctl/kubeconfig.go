@@ -28,7 +28,7 @@ func newInstanceKubeconfigCommand(session *session) *cobra.Command {
 			return fmt.Errorf("creating a kubeconfig for instance %s: %w", instance.InstanceID, err)
 		}
 
-		return session.printKubeconfig(made.Kubeconfig, made.ExpiresAt, made, file)
+		return session.printKubeconfig(instance.InstanceID, made.Kubeconfig, made.ExpiresAt, made, file)
 	})
 
 	addOutputFile(command, &file)
@@ -43,10 +43,10 @@ func addOutputFile(command *cobra.Command, file *string) {
 
 // printKubeconfig writes the kubeconfig to the named file. It then prints the path of the file to standard error and, unless
 // expiresAt is zero, the expiry. If file is empty, it prints to standard output instead: in the formats for people, it prints the
-// kubeconfig itself; in the formats for scripts, it prints value, which contains the kubeconfig.
-func (s *session) printKubeconfig(kubeconfig string, expiresAt time.Time, value any, file string) error {
+// kubeconfig itself; in the formats for scripts, it prints value, which contains the kubeconfig. With -o name, it prints id.
+func (s *session) printKubeconfig(id, kubeconfig string, expiresAt time.Time, value any, file string) error {
 	if file == "" {
-		return s.print(value, output.Plain(kubeconfig))
+		return s.print(value, output.WithID{ID: id, Text: output.Plain(kubeconfig)})
 	}
 
 	if err := writePrivate(file, kubeconfig); err != nil {

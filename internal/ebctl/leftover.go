@@ -134,12 +134,12 @@ func newLeftoverConfirmCommand(session *session) *cobra.Command {
 				return fmt.Errorf("confirming the leftover %s: %w", left.Leftover.ID, err)
 			}
 
-			return session.print(forgotten, output.Fields{
+			return session.print(forgotten, output.WithID{ID: forgotten.ID, Text: output.Fields{
 				{Name: "Forgotten", Value: forgotten.ID},
 				{Name: "Instance", Value: left.InstanceID},
 				{Name: "Steps", Value: strings.Join(forgotten.Steps, ", ")},
 				{Name: "Objects", Value: objectsText(forgotten.Objects)},
-			})
+			}})
 		},
 	})
 

@@ -230,7 +230,7 @@ func newOrchestrationGetCommand(session *session) *cobra.Command {
 	})
 
 	command.Flags().BoolVar(&wait, "wait", false, "wait until the orchestration has ended")
-	command.Flags().DurationVar(&limit, "wait-timeout", 0, "maximum duration of the wait; 0 means no limit")
+	command.Flags().Var(timeLimitOf(&limit, 0), "wait-timeout", "maximum duration of the wait; 0 means no limit")
 
 	return command
 }

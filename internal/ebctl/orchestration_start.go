@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
@@ -29,6 +30,8 @@ type orchestrationFlags struct {
 	workers, workersPerRegion, workersPerProvider int
 	windows                                       bool
 	deadline                                      string
+	// own returns the flags of the command, without those of all commands.
+	own func() *pflag.FlagSet
 }
 
 // helpSelection explains the flags that select instances.
@@ -91,6 +94,7 @@ func newOrchestrationStartOneCommand(session *session, use, what string,
 
 func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags := command.Flags()
+	f.own = command.LocalNonPersistentFlags
 
 	flags.StringVar(&f.file, "parameters", "", "the order as a JSON or YAML object, @FILE, or @- for standard input")
 	flags.BoolVar(&f.all, "all", false, "all instances")
@@ -121,6 +125,21 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 
 // parameters returns the order from --parameters and the other flags. It checks only the syntax; the broker validates the values.
 func (f *orchestrationFlags) parameters(session *session, kind string) (parameters fleet.Parameters, err error) {
+	// An empty value, such as that of an unset variable, must not select more instances than the user intends.
+	f.own().VisitAll(func(flag *pflag.Flag) {
+		if value := flag.Value.String(); flag.Changed && (value == "" || value == "[]") {
+			err = errors.Join(err, usage("--%s must not be empty", flag.Name))
+		}
+
+		if flag.Name == "percentage" && flag.Changed && f.target.Percentage == 0 {
+			err = errors.Join(err, usage("--percentage must be between 1 and 100"))
+		}
+	})
+
+	if err != nil {
+		return parameters, err
+	}
+
 	text, err := readArgument(session.In, f.file)
 	if err != nil {
 		return parameters, err

@@ -21,7 +21,7 @@ the operations of the Provisioner behind the broker.
 It reads the broker's address and the credentials from flags, then from EBCTL_ADDRESS, EBCTL_USERNAME, EBCTL_PASSWORD and
 EBCTL_TOKEN, then from the file $XDG_CONFIG_HOME/ebctl/config.yaml (fields address, username, password, token), to which 'ebctl login' adds
 contexts. The commands of 'ebctl provisioner' read EBCTL_PROVISIONER_ADDRESS and so on, and the field provisioner of the file; flags are the
-same for both. A token replaces user and password. Prefer variables or the file for password and token: process lists show flags.
+same for both. A token replaces the user and the password of the same source and of later ones. Prefer variables or the file for password and token: process lists show flags.
 
 Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 conflict, 5 wait timed out, 6 operation failed, 7 audit log broken, 8 differences found.`
 
@@ -248,7 +248,7 @@ func addWait(command *cobra.Command, waiting *waiting) {
 // addWaitFor adds the --wait and --wait-timeout flags. help is the help text of --wait.
 func addWaitFor(command *cobra.Command, waiting *waiting, help string) {
 	command.Flags().BoolVar(&waiting.wanted, "wait", false, help)
-	command.Flags().DurationVar(&waiting.limit, "wait-timeout", defaultWait, "maximum duration of the wait; 0 is unlimited")
+	command.Flags().Var(timeLimitOf(&waiting.limit, defaultWait), "wait-timeout", "maximum duration of the wait; 0 is unlimited")
 }
 
 // complete registers values as the shell completions of a flag.

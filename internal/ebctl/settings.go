@@ -36,7 +36,7 @@ type Settings struct {
 	Address  string
 	Username string
 	Password secret.String
-	// Token is a token from an OpenID Connect issuer. It replaces user and password.
+	// Token is a token from an OpenID Connect issuer. It replaces user and password of the same source and of later ones.
 	Token secret.String
 }
 
@@ -114,8 +114,13 @@ func (s Sources) given() Settings {
 	})
 }
 
-// or returns s with its empty fields filled from other.
+// or returns s with its empty fields filled from other. A user in s replaces a token in other, because requests with a token ignore
+// the user.
 func (s Settings) or(other Settings) Settings {
+	if s.Username != "" {
+		other.Token = ""
+	}
+
 	return Settings{
 		Address:  cmp.Or(s.Address, other.Address),
 		Username: cmp.Or(s.Username, other.Username),

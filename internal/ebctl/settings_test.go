@@ -76,6 +76,20 @@ func TestResolve(t *testing.T) {
 			file:        file,
 			want:        ebctl.Settings{Address: "https://flag", Username: "flag-user", Password: "flag-password"},
 		},
+		"UserInsteadOfToken": {
+			reason:      "a user takes precedence over a token from a later source",
+			flags:       ebctl.Settings{Username: "flag-user"},
+			environment: map[string]string{"EBCTL_TOKEN": "variable-token", "EBCTL_PASSWORD": "variable-password"},
+			file:        "address: http://file\ntoken: file-token\n",
+			want:        ebctl.Settings{Address: "http://file", Username: "flag-user", Password: "variable-password"},
+		},
+		"TokenInsteadOfUser": {
+			reason:      "a token takes precedence over a user from the same or a later source",
+			flags:       ebctl.Settings{Token: "flag-token"},
+			environment: map[string]string{"EBCTL_USERNAME": "variable-user"},
+			file:        file,
+			want:        ebctl.Settings{Address: "http://file", Username: "variable-user", Password: "file-password", Token: "flag-token"},
+		},
 		"Slash": {
 			reason: "paths are appended to the address, so its trailing slash is removed",
 			flags:  ebctl.Settings{Address: "https://broker.example.com/base/"},

@@ -94,6 +94,10 @@ func (s *session) webhookFields(webhook operatorapi.Webhook) output.Fields {
 		fields = append(fields, output.Field{Name: "Last delivery", Value: output.Time(webhook.DeliveredAt)})
 	}
 
+	if !webhook.MissedAt.IsZero() {
+		fields = append(fields, output.Field{Name: "Missed events", Value: output.Time(webhook.MissedAt)})
+	}
+
 	if !webhook.PreviousUntil.IsZero() {
 		fields = append(fields, output.Field{Name: "Previous secret until", Value: output.Time(webhook.PreviousUntil)})
 	}
@@ -262,7 +266,9 @@ func newWebhookTestCommand(session *session) *cobra.Command {
 			return err
 		}
 
-		if err := session.print(result, output.Fields{{Name: "Delivered", Value: strconv.FormatBool(result.Delivered)}, {Name: "Error", Value: result.Error}}); err != nil {
+		if err := session.print(result, output.WithID{ID: id, Text: output.Fields{
+			{Name: "Delivered", Value: strconv.FormatBool(result.Delivered)}, {Name: "Error", Value: result.Error},
+		}}); err != nil {
 			return err
 		}
 
@@ -302,7 +308,7 @@ func newWebhookReplayCommand(session *session) *cobra.Command {
 			return err
 		}
 
-		return session.print(replayed, output.Fields{{Name: "Replayed", Value: strconv.Itoa(replayed.Replayed)}})
+		return session.print(replayed, output.WithID{ID: id, Text: output.Fields{{Name: "Replayed", Value: strconv.Itoa(replayed.Replayed)}}})
 	})
 
 	command.Long = command.Short + ".\n\nBy default, the command sends all dead letters, each with the full number of attempts. With --pending, events are sent before " +
@@ -326,7 +332,7 @@ func newWebhookDeleteCommand(session *session) *cobra.Command {
 			return err
 		}
 
-		return session.print(deleted, output.Fields{{Name: "Deleted", Value: deleted.ID}})
+		return session.print(deleted, output.WithID{ID: deleted.ID, Text: output.Fields{{Name: "Deleted", Value: deleted.ID}}})
 	})
 	command.Long = command.Short + "." + needsAdmin
 

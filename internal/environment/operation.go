@@ -58,6 +58,10 @@ func AllKinds() []string {
 	return slices.Concat(Kinds(), BindingKinds(), []string{KindCleanup, KindOrchestrate})
 }
 
+// Retryable reports whether operators can retry an operation of the kind. They start another cleanup instead of retrying one. A bind
+// cannot be retried, because the broker removes the binding.
+func Retryable(kind string) bool { return kind != KindCleanup && kind != KindBind }
+
 // NewOperation returns a new operation on the instance with a random ID. update may be nil. The caller must add the user who
 // requested the operation, and store the operation in the same transaction in which it decides to accept the request.
 //
@@ -74,7 +78,7 @@ func NewOperation(kind string, instance Instance, update *Update, at time.Time) 
 	}
 
 	return newOperation(process.New{
-		ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, VisibleTo: visibleTo(instance), At: at,
+		ID: id, Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, VisibleTo: VisibleTo(instance), At: at,
 	}, data)
 }
 
@@ -93,7 +97,7 @@ func OfDeletedSubaccount(deletion process.New) (process.New, error) {
 // NewUpgrade returns a new operation of one of the UpgradeKinds with a random ID. Its first step loads the instance.
 func NewUpgrade(kind string, instance Instance, upgrade Upgrade, at time.Time) (process.New, error) {
 	return newOperation(process.New{
-		ID: uuid.NewString(), Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, VisibleTo: visibleTo(instance), At: at,
+		ID: uuid.NewString(), Kind: kind, InstanceID: instance.ID, Tenant: instance.GlobalAccountID, VisibleTo: VisibleTo(instance), At: at,
 	}, Data{Upgrade: &upgrade})
 }
 
@@ -104,14 +108,15 @@ func NewBindingOperation(kind, id string, instance Instance, binding Binding, at
 
 	return newOperation(process.New{
 		ID: id, Kind: kind, InstanceID: BindingKey(binding.InstanceID, binding.BindingID), Tenant: instance.GlobalAccountID,
-		VisibleTo: visibleTo(instance), At: at,
+		VisibleTo: VisibleTo(instance), At: at,
 	}, Data{Instance: instance, Binding: binding})
 }
 
-// visibleTo returns the value of VisibleTo for an operation on the instance: the names of the platforms that may use the instance
-// now. They matter only after the instance is deleted: from then on, only these platforms see the operation. While the instance
-// exists, its row determines which platforms see the operation.
-func visibleTo(instance Instance) string { return strings.Join(instance.Platforms(), " ") }
+// VisibleTo returns the value of process.Record.VisibleTo for an operation on the instance: the names of the platforms that may use
+// the instance now. They matter only after the instance is deleted: from then on, only these platforms see the operation. While the
+// instance exists, its row determines which platforms see the operation. If the platforms of the instance change, its unfinished
+// operations get the new names.
+func VisibleTo(instance Instance) string { return strings.Join(instance.Platforms(), " ") }
 
 // newOperation adds the encoded data to an operation. The engine stores the data encrypted.
 func newOperation(operation process.New, data Data) (process.New, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// orchestrationPath is the prefix of the keys that OrchestrationKey returns.
-const orchestrationPath = "/orchestrations/"
+// OrchestrationPath is the prefix of the keys that OrchestrationKey returns. The broker rejects new instance IDs with this prefix.
+const OrchestrationPath = "/orchestrations/"
 
 // OrchestrationState is the state of an orchestration. States are stored and appear in the operator API, so never rename them.
 type OrchestrationState string
@@ -123,11 +123,11 @@ type Target struct {
 }
 
 // OrchestrationKey returns the key of an orchestration, which is the process.Record.InstanceID of its conductor.
-func OrchestrationKey(orchestrationID string) string { return orchestrationPath + orchestrationID }
+func OrchestrationKey(orchestrationID string) string { return OrchestrationPath + orchestrationID }
 
 // OrchestrationOf returns the ID in a key that OrchestrationKey returned. It returns false for other keys.
 func OrchestrationOf(key string) (orchestrationID string, ok bool) {
-	return strings.CutPrefix(key, orchestrationPath)
+	return strings.CutPrefix(key, OrchestrationPath)
 }
 
 // NewConductor returns a new operation that conducts the orchestration. If operators retry targets of an orchestration that has

@@ -12,7 +12,8 @@ import (
 )
 
 // Update contains the changes to an instance. Applying it twice has the same effect as applying it once, so a step can apply it
-// again after a crash. Its JSON form is stored with operations.
+// again after a crash. Its JSON form is stored with operations. Fields that the update does not change have the values of the
+// instance that the operation was accepted for; Data.ForRetry replaces those that have changed since.
 type Update struct {
 	// PlanID, PlanName, MaintenanceVersion and GlobalAccountID are the values after the update.
 	PlanID             string `json:"planID"`
@@ -94,28 +95,17 @@ func (u Update) Apply(instance Instance) (Instance, error) {
 // merged returns object with the fields of updates added or replaced. If the fields already have these values, merged returns
 // object itself, byte for byte, so that callers can compare bytes to detect an update without effect.
 func merged(object, updates json.RawMessage) (json.RawMessage, error) {
-	fields, before, changes := map[string]any{}, map[string]any{}, map[string]any{}
-
-	for _, each := range []struct {
-		raw  json.RawMessage
-		into *map[string]any
-	}{{object, &fields}, {object, &before}, {updates, &changes}} {
-		if len(each.raw) == 0 {
-			continue
-		}
-
-		decoder := json.NewDecoder(bytes.NewReader(each.raw))
-		decoder.UseNumber() // keeps large numbers exact
-
-		if err := decoder.Decode(each.into); err != nil {
-			return nil, fmt.Errorf("decoding an object: %w", err)
-		}
+	before, err := fieldsOf(object)
+	if err != nil {
+		return nil, err
 	}
 
-	if fields == nil { // null
-		fields = map[string]any{}
+	changes, err := fieldsOf(updates)
+	if err != nil {
+		return nil, err
 	}
 
+	fields := maps.Clone(before)
 	maps.Copy(fields, changes)
 
 	if len(changes) == 0 || reflect.DeepEqual(fields, before) {
@@ -125,4 +115,25 @@ func merged(object, updates json.RawMessage) (json.RawMessage, error) {
 	encoded, err := json.Marshal(fields)
 
 	return encoded, failure.While(err, "encoding an object")
+}
+
+// fieldsOf decodes an object. The result is empty, but not nil, if the object is empty or null.
+func fieldsOf(object json.RawMessage) (map[string]any, error) {
+	fields := map[string]any{}
+	if len(object) == 0 {
+		return fields, nil
+	}
+
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	decoder.UseNumber() // keeps large numbers exact
+
+	if err := decoder.Decode(&fields); err != nil {
+		return nil, fmt.Errorf("decoding an object: %w", err)
+	}
+
+	if fields == nil { // null
+		fields = map[string]any{}
+	}
+
+	return fields, nil
 }

@@ -1550,6 +1550,9 @@ type Webhook struct {
 	DisabledReason string    `json:"disabledReason,omitempty,omitzero"`
 	ID             string    `json:"id"`
 
+	// MissedAt When the webhook last skipped events, because they were removed after APP_EVENT_RETENTION before the receiver had confirmed them. The receiver must read the current state.
+	MissedAt time.Time `json:"missedAt,omitempty,omitzero"`
+
 	// Pending The number of pending deliveries, at most 1000.
 	Pending int `json:"pending"`
 

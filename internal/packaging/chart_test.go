@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -28,7 +29,7 @@ func render(values string) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 
-	return renderChart(files, release, values)
+	return renderChart(files, types.NamespacedName{Namespace: namespace, Name: release}, values)
 }
 
 // example returns the values of resources/chart/examples.

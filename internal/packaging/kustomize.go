@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -44,7 +45,7 @@ func kustomizations(resources fs.FS, chart map[string][]byte) (map[string][]byte
 		return nil, fmt.Errorf("reading the values of the kustomization: %w", err)
 	}
 
-	objects, err := renderChart(chart, kustomizeRelease, string(values))
+	objects, err := renderChart(chart, types.NamespacedName{Namespace: namespace, Name: kustomizeRelease}, string(values))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
@@ -49,7 +50,7 @@ func TestKustomizationsAreTheChart(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	rendered, err := renderChart(files, kustomizeRelease, string(values))
+	rendered, err := renderChart(files, types.NamespacedName{Namespace: namespace, Name: kustomizeRelease}, string(values))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/program"
@@ -113,6 +115,54 @@ func TestDisruptionBudgets(t *testing.T) {
 	}
 }
 
+// nameOfValues is each name in testdata/names.yaml.
+const nameOfValues = "zzz"
+
+// TestNamesLikeNumbers checks that names remain strings if YAML would read them as other types. The objects must be the same as those
+// with nameOfValues, except for the names.
+func TestNamesLikeNumbers(t *testing.T) {
+	words := renderNames(t, nameOfValues)
+
+	for _, name := range []string{"123", "1e3", "0x10", "true", "null"} {
+		if diff := cmp.Diff(strings.ReplaceAll(words, nameOfValues, name), renderNames(t, name)); diff != "" {
+			t.Errorf("names %s: -want +got\n%s", name, diff)
+		}
+	}
+}
+
+// renderNames renders the chart with the given name in each place of testdata/names.yaml, as release and as namespace. It returns the
+// objects as JSON, without the hash of the variables.
+func renderNames(t *testing.T, name string) string {
+	t.Helper()
+
+	files, err := chartFiles(os.DirFS(resourcesFolder))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	values, err := os.ReadFile(filepath.Join("testdata", "names.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	objects, err := renderChart(files, types.NamespacedName{Namespace: name, Name: name},
+		merged(t, example(t, "production"), strings.ReplaceAll(string(values), nameOfValues, name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, object := range objects {
+		unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "annotations", "checksum/variables")
+	}
+
+	text, err := json.MarshalIndent(objects, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(text)
+}
+
 // TestSQLite checks that the data is in a volume that only one Pod uses at a time and that outlives the release.
 func TestSQLite(t *testing.T) {
 	objects := mustRender(t, "evaluation", "")
@@ -136,6 +186,13 @@ func TestSQLite(t *testing.T) {
 		t.Errorf("the strategy is %s: two Pods would have the database at the same time", broker.Spec.Strategy.Type)
 	}
 
+	for _, storage := range []string{"{accessMode: ReadWriteMany}", "{ephemeral: true}"} {
+		objects := mustRender(t, "evaluation", "broker: {storage: "+storage+"}")
+		if got := deployments(t, objects)["broker"].Spec.Strategy.Type; got != appsv1.RecreateDeploymentStrategyType {
+			t.Errorf("storage %s: the strategy is %s: a new Pod would start while the former one serves its own database or has locked the file", storage, got)
+		}
+	}
+
 	ephemeral := mustRender(t, "evaluation", "{broker: {storage: {ephemeral: true}}, provisioner: {storage: {existingClaim: mine}}}")
 	if claims := names(ephemeral, "PersistentVolumeClaim"); len(claims) > 0 {
 		t.Errorf("the chart creates the claims %v, want an emptyDir and a claim that exists", claims)
@@ -149,6 +206,19 @@ func TestSQLite(t *testing.T) {
 			if volume.Name == "data" && !want(volume) {
 				t.Errorf("the volume of %s is %+v", service, volume)
 			}
+		}
+	}
+}
+
+// TestExistingClaim checks that two Pods of the bundler do not use a volume at the same time, unless its access mode permits it.
+func TestExistingClaim(t *testing.T) {
+	for mode, want := range map[string]appsv1.DeploymentStrategyType{
+		"ReadWriteOnce": appsv1.RecreateDeploymentStrategyType,
+		"ReadWriteMany": appsv1.RollingUpdateDeploymentStrategyType,
+	} {
+		objects := mustRender(t, "evaluation", "bundler: {enabled: true, replicas: 1, config: {APP_TLS_SELF_SIGNED: true}, storage: {existingClaim: mine, accessMode: "+mode+"}}")
+		if got := deployments(t, objects)["bundler"].Spec.Strategy.Type; got != want {
+			t.Errorf("%s: the strategy is %s, want %s", mode, got, want)
 		}
 	}
 }
@@ -331,6 +401,11 @@ func TestPublication(t *testing.T) {
 
 	if len(names(objects, "HTTPRoute")) != 1 {
 		t.Error("there is no HTTPRoute")
+	}
+
+	wildcard := find[networkingv1.Ingress](t, mustRender(t, "production", "ingress: {host: '*.example.com'}"), "Ingress", prefix+"-broker")
+	if got := wildcard.Spec.Rules[0].Host; got != "*.example.com" || wildcard.Spec.TLS[0].Hosts[0] != got {
+		t.Errorf("the Ingress for all hosts of a domain is %+v", wildcard.Spec)
 	}
 
 	// A Service of type LoadBalancer must not publish the metrics, which need no login.

@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -43,9 +44,9 @@ func chartFiles(resources fs.FS) (map[string][]byte, error) {
 	return files, nil
 }
 
-// renderChart renders a chart with the given YAML values, and checks the values as `helm install` does. It fails if a template
-// accesses a missing value.
-func renderChart(contents map[string][]byte, release, values string) ([]*unstructured.Unstructured, error) {
+// renderChart renders a chart with the given YAML values for the name and the namespace of a release, and checks the values as `helm
+// install` does. It fails if a template accesses a missing value.
+func renderChart(contents map[string][]byte, release types.NamespacedName, values string) ([]*unstructured.Unstructured, error) {
 	files := make([]*loader.BufferedFile, 0, len(contents))
 	for _, name := range slices.Sorted(maps.Keys(contents)) {
 		files = append(files, &loader.BufferedFile{Name: name, Data: contents[name]})
@@ -62,7 +63,7 @@ func renderChart(contents map[string][]byte, release, values string) ([]*unstruc
 	}
 
 	complete, err := chartutil.ToRenderValues(loaded, parsed,
-		chartutil.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}, chartutil.DefaultCapabilities)
+		chartutil.ReleaseOptions{Name: release.Name, Namespace: release.Namespace, Revision: 1, IsInstall: true}, chartutil.DefaultCapabilities)
 	if err != nil {
 		return nil, fmt.Errorf("checking the values: %w", err)
 	}

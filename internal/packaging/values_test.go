@@ -50,6 +50,16 @@ func TestDefaultsNameWhatIsMissing(t *testing.T) {
 	}
 }
 
+// TestRequiredVariablesFromSecrets checks that a required variable may come from a key of another Secret, such as that of an operator for
+// PostgreSQL.
+func TestRequiredVariablesFromSecrets(t *testing.T) {
+	_, err := render(`{broker: {secretName: s, secrets: {APP_DATABASE_HOST: {name: postgres-app, key: host}, APP_PROVISIONER_URL: {name: p, key: url}}},
+		provisioner: {enabled: false}}`)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRefusedValues(t *testing.T) {
 	cases := map[string]struct {
 		reason, values string
@@ -103,6 +113,11 @@ func TestRefusedValues(t *testing.T) {
 			"Pods on two nodes cannot mount it",
 			"bundler: {enabled: true, replicas: 2, config: {APP_TLS_SELF_SIGNED: true}, storage: {ephemeral: false}}",
 			[]string{"bundler.storage.accessMode", "ReadWriteMany"},
+		},
+		"shared volume of somebody else": {
+			"data in an emptyDir is the default of the bundler, but the volume takes precedence",
+			"bundler: {enabled: true, replicas: 2, config: {APP_TLS_SELF_SIGNED: true}, storage: {existingClaim: mine}}",
+			[]string{"bundler.storage.accessMode", "bundler.replicas to 1"},
 		},
 		"bundler without a certificate": {"", "bundler: {enabled: true}", []string{"bundler.files.APP_TLS_CERT_FILE"}},
 		"broker alone":                  {"", "provisioner: {enabled: false}", []string{"broker.config.APP_PROVISIONER_URL"}},

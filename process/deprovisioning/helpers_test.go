@@ -49,6 +49,9 @@ type fixture struct {
 	suspended bool
 	change    *environment.Update
 	left      []string // the steps that the effect has recorded as not completed
+	// user is the ID of the instance that uses the runtime with the ID used. undecided makes it unknown whether there is one.
+	user, used string
+	undecided  bool
 
 	calls []string
 	// broken is the number of the call with the fault, counted from 1. The fault loses the response, or the call itself if
@@ -150,6 +153,21 @@ func (w *fixture) Delete(_ process.Record, _ environment.Instance, notCompleted 
 
 func (w *fixture) Cleaned(_ process.Record, notCompleted []string) process.Effect {
 	return effect(func() error { return w.call("cleaned", func() { w.rows, w.left = 0, notCompleted }) })
+}
+
+func (w *fixture) RuntimeUser(_ context.Context, former environment.Instance) (string, error) {
+	switch {
+	case w.undecided:
+		return "", failure.New(failure.Waiting, "the runtime of the instance is being created")
+	case w.user != "" && former.RuntimeID == w.used:
+		return w.user, nil
+	default:
+		return "", nil
+	}
+}
+
+func (w *fixture) Reused(_ process.Record, instanceID string) process.Effect {
+	return effect(func() error { return w.call("reused by "+instanceID, func() {}) })
 }
 
 func (w *fixture) Suspend(_ process.Record, _ environment.Instance, change *environment.Update, notCompleted []string) process.Effect {

@@ -164,6 +164,22 @@ func TestIASFaults(t *testing.T) {
 	}
 }
 
+// TestIASOfManyInstances removes a service provider that IAS lists after those of many other instances.
+func TestIASOfManyInstances(t *testing.T) {
+	simulated, client := newIAS(t)
+
+	listed := strings.Repeat(`{"id": "sp-0", "display_name": "other", "certificate": "`+strings.Repeat("A", 4096)+`"}, `, 2000)
+	simulated.Inject(simulator.Fault{Operation: "getCompany", Body: `{"name": "company", "service_providers": [` + listed +
+		`{"id": "sp-2", "display_name": "SKR Grafana (instanceID: ` + instanceID + `)"}]}`})
+
+	done(t, deregisterIAS{client: client, objects: stepstest.New()}, newOperation(environment.Data{Instance: instance()}))
+
+	want := []string{"service provider sp-1: SKR Grafana (instanceID: other)"}
+	if diff := cmp.Diff(want, simulated.Holds()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 // TestIASDone checks which responses to the removal of a service provider end the step.
 //
 //faults:table ias.md#identity-authentication

@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 )
 
@@ -39,6 +40,10 @@ func leavingNothing() []string {
 func runtimeNotRemoved(operation Operation) []string {
 	return slices.DeleteFunc(notCompleted(operation), func(step string) bool { return !ofRuntime(step) })
 }
+
+// RemovesRuntime reports whether one of the steps removes the runtime or waits for its removal. If such a step of a leftover was not
+// completed, the runtime may still exist.
+func RemovesRuntime(steps []string) bool { return slices.ContainsFunc(steps, ofRuntime) }
 
 // ofRuntime reports whether the step removes the runtime or waits for its removal.
 func ofRuntime(step string) bool { return step == stepRemoveRuntime || step == stepCheckRemoval }
@@ -98,9 +103,22 @@ func FinishedStages(cleanup process.Process[environment.Data], steps []string) [
 	return finished
 }
 
-// removeLeftover is the last step of a cleanup. It removes the leftover, or records which steps are still not completed.
+// removeLeftover is the last step of a cleanup. It removes the leftover, or records which steps are still not completed. If an
+// instance uses the runtime, nothing is left of it, and the leftover is removed, too.
 func removeLeftover(instances Instances) Step {
-	return process.StepFunc("Remove_Instance", func(_ context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+	return process.StepFunc("Remove_Instance", func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
+		user, err := instances.RuntimeUser(ctx, operation.Data.Instance)
+		if err != nil && !failure.Is(err, failure.Waiting) {
+			return operation, 0, err
+		}
+
+		if user != "" {
+			operation.Effect = instances.Reused(operation.Record, user)
+			operation.Description = "Nothing was removed: instance " + user + " uses the runtime"
+
+			return operation, 0, nil
+		}
+
 		left := notCompleted(operation)
 
 		operation.Effect, operation.Description = instances.Cleaned(operation.Record, left), "Leftovers were removed"

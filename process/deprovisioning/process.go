@@ -36,6 +36,12 @@ type Instances interface {
 	Suspend(by process.Record, instance environment.Instance, change *environment.Update, notCompleted []string) process.Effect
 	// Cleaned returns the effect that records the result of a cleanup. If all steps were completed, it removes the leftover.
 	Cleaned(by process.Record, notCompleted []string) process.Effect
+	// RuntimeUser returns the ID of the instance that uses the runtime of a leftover, or "" if there is none. former is the instance
+	// of the leftover. While an operation may give the runtime to an instance, the error is of kind failure.Waiting.
+	RuntimeUser(ctx context.Context, former environment.Instance) (instanceID string, err error)
+	// Reused returns the effect that removes a leftover whose runtime the instance uses, and gives the objects of the leftover to
+	// the instance.
+	Reused(by process.Record, instanceID string) process.Effect
 }
 
 // Provisionings finds the operation that ordered an instance's runtime. LastProvisioning returns the data of the newest operation
@@ -172,8 +178,8 @@ func removing(kind string, options Options, last Step) process.Process[environme
 		deleteSecret,
 	}
 
-	if kind == environment.KindCleanup { // the runtime of a leftover is gone, or about to be
-		stages = slices.DeleteFunc(stages, func(each process.Stage[environment.Data]) bool { return each.Name == btp.Name })
+	if kind == environment.KindCleanup {
+		stages = ofCleanup(stages, options, btp.Name)
 	}
 
 	if kind == environment.KindDeprovision { // a suspended instance keeps its account
@@ -188,6 +194,18 @@ func removing(kind string, options Options, last Step) process.Process[environme
 	}
 
 	return process.Process[environment.Data]{Kind: kind, Limit: options.Limit, Stages: append(stages, stage(last))}
+}
+
+// ofCleanup returns the stages of a removal for a cleanup. The stage btp is not among them, because the runtime of a leftover is gone
+// or about to be. The others do nothing if an instance uses the runtime.
+func ofCleanup(stages []process.Stage[environment.Data], options Options, btp string) []process.Stage[environment.Data] {
+	stages = slices.DeleteFunc(stages, func(each process.Stage[environment.Data]) bool { return each.Name == btp })
+
+	for _, stage := range stages {
+		stage.Steps[0].Step = unlessUsed{Step: stage.Steps[0].Step, instances: options.Instances, limit: options.Limit}
+	}
+
+	return stages
 }
 
 // kymaStages returns the stages that remove the objects of the runtime from the control plane: two for its Kyma resource, and one for the

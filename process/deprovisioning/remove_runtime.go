@@ -8,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
@@ -54,6 +55,12 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 
 		instance.RuntimeID = found
 		operation.Data.Instance.RuntimeID, operation.Data.RuntimeKnown = found, true
+
+		if operation.Kind == environment.KindCleanup { // unlessUsed did not know the ID
+			if user, err := s.instances.RuntimeUser(ctx, instance); err != nil || user != "" {
+				return used(operation, user, log), 0, err
+			}
+		}
 	}
 
 	removal, err := s.provisioner.DeprovisionRuntime(ctx, provisionerclient.Caller{
@@ -130,6 +137,10 @@ func (s removeRuntime) findRuntime(ctx context.Context, operation Operation) (st
 		return "", nil
 	case err != nil:
 		return "", err
+	}
+
+	if operation.Kind == environment.KindCleanup {
+		return ordered.RuntimeID, nil // the instance is suspended or gone, and must not refer to its former runtime
 	}
 
 	if err := s.instances.SetRuntime(ctx, operation.Record, operation.Data.Instance, ordered.RuntimeID); err != nil {

@@ -17,6 +17,10 @@ import (
 const (
 	edpInterval = 10 * time.Second
 	edpWindow   = 30 * time.Minute
+	// removalWindow is how long the step waits for a removal by another instance, which takes five minutes at most. If an operator skips
+	// the removal while it is retried, its record stays. Registering is safe then, because a later removal finds the record of this
+	// instance.
+	removalWindow = 10 * time.Minute
 )
 
 // EDP registers subaccounts in the Event Data Platform. Register is idempotent.
@@ -58,7 +62,7 @@ func (s registerEDP) Run(ctx context.Context, operation Operation, _ logrus.Fiel
 		return operation, 0, err
 	}
 
-	object.Key, object.State = instance.SubAccountID, environment.OutsideCreating
+	object.Key, object.State = edp.TenantName(instance.SubAccountID), environment.OutsideCreating
 	if err := s.objects.SetObject(ctx, operation.Record, object); err != nil {
 		return operation, 0, err
 	}
@@ -69,12 +73,12 @@ func (s registerEDP) Run(ctx context.Context, operation Operation, _ logrus.Fiel
 	}
 
 	for _, other := range others {
-		if other.State == environment.OutsideRemoving {
-			return process.Await(operation, "another instance of the subaccount is being removed from EDP", edpInterval, edpWindow)
+		if other.State == environment.OutsideRemoving && operation.Elapsed() < removalWindow {
+			return process.Await(operation, "another instance of the subaccount is being removed from EDP", edpInterval, removalWindow)
 		}
 	}
 
-	err = s.client.Register(ctx, edp.Tenant{Name: object.Key, PlatformRegion: instance.PlatformRegion, PlanName: instance.PlanName})
+	err = s.client.Register(ctx, edp.Tenant{Name: instance.SubAccountID, PlatformRegion: instance.PlatformRegion, PlanName: instance.PlanName})
 	if err != nil {
 		return s.failed(operation, err)
 	}

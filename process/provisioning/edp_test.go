@@ -244,13 +244,19 @@ func TestEDPConflict(t *testing.T) {
 
 func TestEDPWaitsForARemoval(t *testing.T) {
 	simulated, client := newEDP(t)
-	objects := stepstest.New(environment.OutsideObject{
+	removing := environment.OutsideObject{
 		InstanceID: "other", System: environment.SystemEDP, Kind: environment.KindDataTenant, Key: "sub-1", State: environment.OutsideRemoving,
-	})
+	}
+	objects := stepstest.New(removing)
 	step := registerEDP{client: client, objects: objects}
 
-	if _, wait, err := step.Run(t.Context(), edpOperation(), logging.Discard()); err != nil || wait != edpInterval {
-		t.Errorf("during a removal by another instance: %s, %v", wait, err)
+	for _, subaccount := range []string{"sub-1", "SUB-1"} { // both have the data tenant sub-1
+		operation := edpOperation()
+		operation.Data.Instance.SubAccountID = subaccount
+
+		if _, wait, err := step.Run(t.Context(), operation, logging.Discard()); err != nil || wait != edpInterval {
+			t.Errorf("%s: during a removal by another instance: %s, %v", subaccount, wait, err)
+		}
 	}
 
 	objects.Records, objects.Lost = nil, true
@@ -260,5 +266,12 @@ func TestEDPWaitsForARemoval(t *testing.T) {
 
 	if calls := simulated.Calls(); len(calls) != 0 {
 		t.Errorf("EDP was called: %v", calls)
+	}
+
+	objects.Records, objects.Lost = []environment.OutsideObject{removing}, false // an operator has skipped the removal, so its record stays
+
+	late := process.NewFailingOperation(edpOperation().Record, edpOperation().Data, began, began.Add(removalWindow))
+	if _, wait, err := step.Run(t.Context(), late, logging.Discard()); err != nil || wait != 0 || len(simulated.Tenants()) != 1 {
+		t.Errorf("after the longest removal: %s, %v, registered %v", wait, err, simulated.Tenants())
 	}
 }

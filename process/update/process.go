@@ -51,6 +51,8 @@ type Options struct {
 	// KymaResource has the dependencies of the Lifecycle Manager steps. Process sets its Instance field.
 	KymaResource kymaresource.Options
 	Reconciler   reconciling.Reconciler
+	// OwnClusterLimit is how long the process tries to reach a tenant's own cluster with a new kubeconfig.
+	OwnClusterLimit time.Duration
 	// Limit is the maximum duration of an operation.
 	Limit time.Duration
 }
@@ -126,9 +128,9 @@ func Process(options Options) process.Process[environment.Data] {
 			{Name: "check", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
 				{Step: checkRuntime(options.Waiter), When: shootChanged, Notes: process.Notes{System: "Provisioner", Limit: options.Waiter.Limit}},
 				{
-					Step:  checkOwnCluster(options.Access),
+					Step:  checkOwnCluster(options.Access, options.OwnClusterLimit),
 					When:  process.Condition[environment.Data]{Text: "own_cluster", Holds: ownCluster},
-					Notes: process.Notes{System: "runtime"},
+					Notes: process.Notes{System: "runtime", Limit: options.OwnClusterLimit},
 				},
 			}},
 		}, kymaStages(options), []process.Stage[environment.Data]{

@@ -122,7 +122,7 @@ func (w *fixture) Update(_ environment.Instance, change environment.Update) proc
 const pace = 7 * time.Second
 
 func (w *fixture) process() process.Process[environment.Data] {
-	return Process(Options{Provisioner: w, Instances: w, Kyma: w, Access: w, Limit: time.Hour, Waiter: provisionerwait.Waiter{
+	return Process(Options{Provisioner: w, Instances: w, Kyma: w, Access: w, OwnClusterLimit: time.Minute, Limit: time.Hour, Waiter: provisionerwait.Waiter{
 		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return pace },
 	}})
 }
@@ -213,8 +213,8 @@ func TestKubeconfigOfAnOwnCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, _, err := run(t, w, "check", operation); !failure.Is(err, failure.Transient) || w.probed.Own.Kubeconfig != "new" {
-		t.Errorf("an unresponsive cluster returns %v", err)
+	if _, wait, err := run(t, w, "check", operation); wait != ownInterval || err != nil || w.probed.Own.Kubeconfig != "new" {
+		t.Errorf("an unresponsive cluster is probed again after %s, %v", wait, err)
 	}
 
 	w.silent = nil

@@ -113,8 +113,8 @@ func brief(text string) string {
 }
 
 // ConfigureAgent implements agent.Clusters. It creates the Secret, or updates an existing one by server-side apply. The API
-// server reports a conflict if the Secret no longer has the version in configuration.Over, or if Over is empty and a Secret
-// exists. The error is then transient: when the step is retried, it reads the Secret again.
+// server reports a conflict if the Secret has another version than configuration.Over. The error is then transient: when the step
+// is retried, it reads the Secret again.
 func (a Access) ConfigureAgent(ctx context.Context, at agent.Place, configuration agent.Configuration) error {
 	cluster, disconnect, err := a.open(ctx, at.ShootName)
 	if err != nil {

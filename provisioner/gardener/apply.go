@@ -15,7 +15,7 @@ import (
 // Apply creates the Shoot and the objects that it refers to, or updates them if an earlier attempt has created them. It
 // preserves the fields that Gardener has set in the meantime. If the existing Shoot has failed, Apply requests a retry. It fails
 // with failure.Conflict if the name belongs to the Shoot of another runtime, or if the Shoot is being deleted, and with
-// failure.Transient if the existing Shoot changes during the call.
+// failure.Transient if a Shoot with this name is created or changed during the call.
 func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -24,6 +24,7 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 
 	switch {
 	case failure.Is(err, failure.NotFound):
+		objects.Shoot.ResourceVersion = neverStored
 	case err != nil:
 		return err
 	case existing.Annotations[shoot.AnnotationRuntimeID] != objects.Shoot.Annotations[shoot.AnnotationRuntimeID]:
@@ -35,7 +36,7 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 		// An earlier attempt has created the Shoot. Gardener may have changed it since.
 		objects.Keep(existing)
 
-		owned, err := c.takeOver(ctx, existing)
+		owned, err := c.takeOver(ctx, existing, objects.DroppedPools)
 		if err != nil {
 			return err
 		}
@@ -61,7 +62,11 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 		return BeingRemoved(read)
 	}
 
-	owned, err := c.takeOver(ctx, read)
+	owned, err := c.takeOver(ctx, read, objects.DroppedPools)
+	if err == nil && objects.Shoot.Annotations[shoot.AnnotationTraceparent] == "" {
+		owned, err = c.removeTrace(ctx, owned)
+	}
+
 	if err != nil {
 		return err
 	}
@@ -75,8 +80,12 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 	return c.retryFailed(ctx, read)
 }
 
+// neverStored is a resource version that no object has, because an empty etcd has this revision. The API server compares the resource
+// version of an apply only with that of an existing object, so an apply with this version can create an object but not change one.
+const neverStored = "1"
+
 // guard makes the API server reject the apply of a Shoot that has been changed or recreated since it was read. owned is the Shoot
-// as takeOver has left it.
+// as takeOver and removeTrace have left it.
 func guard(desired, read, owned *gardencorev1beta1.Shoot) {
 	desired.UID, desired.ResourceVersion = read.UID, owned.ResourceVersion
 }

@@ -106,6 +106,59 @@ func TestChangeRemovesDroppedPool(t *testing.T) {
 	}
 }
 
+// TestChangeOfMachineImage orders another machine image without a version: Gardener must choose the newest version of that image, whatever
+// the owner of the former version is.
+func TestChangeOfMachineImage(t *testing.T) {
+	for name, first := range map[string]func(config *spec.Cluster){
+		"NoImage":   func(*spec.Cluster) {},
+		"NoVersion": func(config *spec.Cluster) { config.MachineImage = new("gardenlinux") },
+		"Version": func(config *spec.Cluster) {
+			config.MachineImage, config.MachineImageVersion = new("gardenlinux"), new("1592.14.0")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t)
+
+			profile := &gardencorev1beta1.CloudProfile{}
+			if err := b.garden.Client().Get(t.Context(), client.ObjectKey{Name: "aws"}, profile); err != nil {
+				t.Fatal(err)
+			}
+
+			other := *profile.Spec.MachineImages[0].DeepCopy()
+			other.Name, other.Versions = "suse-chost", other.Versions[:2]
+			other.Versions[0].Version, other.Versions[1].Version = "15.5.1", "15.6.2"
+			profile.Spec.MachineImages = append(profile.Spec.MachineImages, other)
+
+			if err := b.garden.Client().Update(t.Context(), profile); err != nil {
+				t.Fatal(err)
+			}
+
+			if err := b.shoots.Apply(t.Context(), b.orderWith(runtimeID, first)); err != nil {
+				t.Fatal(err)
+			}
+
+			maintained := b.get() // Gardener's maintenance raises the version
+			maintained.Spec.Provider.Workers[0].Machine.Image.Version = new("1877.2.0")
+
+			if err := b.garden.Client().Update(t.Context(), maintained, client.FieldOwner("gardener-controller-manager")); err != nil {
+				t.Fatal(err)
+			}
+
+			for range 2 { // the second change keeps the chosen version
+				read := b.get()
+				objects := b.orderWith(runtimeID, func(config *spec.Cluster) { config.MachineImage = new("suse-chost") })
+				objects.Keep(read)
+				b.change(read, objects)
+
+				image := b.get().Spec.Provider.Workers[0].Machine.Image
+				if diff := cmp.Diff(&gardencorev1beta1.ShootMachineImage{Name: "suse-chost", Version: new("15.6.2")}, image); diff != "" {
+					t.Errorf("image, -want +got:\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
 // TestRepeatedCreationKeepsKubernetesVersion upgrades the cluster between two attempts to create it, as Gardener might. The
 // second attempt must keep the new version.
 func TestRepeatedCreationKeepsKubernetesVersion(t *testing.T) {
@@ -180,6 +233,47 @@ func TestStaleCreationIsRejected(t *testing.T) {
 
 	if most := b.get().Spec.Provider.Workers[0].Maximum; most != 9 {
 		t.Errorf("the pool has at most %d machines, want the 9 of the newer change", most)
+	}
+}
+
+// TestLateCreationIsRejected simulates a replica that pauses before it creates a Shoot. It must not take over the Shoot that another
+// runtime has created under this name in the meantime.
+func TestLateCreationIsRejected(t *testing.T) {
+	b := newFixture(t)
+	other := sync.OnceFunc(func() { b.apply("other-runtime") })
+
+	late := gardener.New(pausing{b.garden.Client(), other}, b.garden.Namespace())
+	if err := late.Apply(t.Context(), b.order(runtimeID)); !failure.Is(err, failure.Transient) {
+		t.Errorf("a late creation returned %v", err)
+	}
+
+	if owner := b.get().Annotations[shoot.AnnotationRuntimeID]; owner != "other-runtime" {
+		t.Errorf("the Shoot belongs to %s", owner)
+	}
+}
+
+// TestLateDeletion simulates a replica that pauses before it deletes a Shoot. In the meantime, the Shoot is deleted, and
+// another runtime creates a Shoot under this name, which must stay unchanged.
+func TestLateDeletion(t *testing.T) {
+	b := newFixture(t)
+	b.apply(runtimeID)
+
+	replace := sync.OnceFunc(func() {
+		if err := b.shoots.Delete(t.Context(), name, runtimeID); err != nil {
+			t.Error(err)
+		}
+
+		b.apply("other-runtime")
+	})
+
+	late := gardener.New(pausing{b.garden.Client(), replace}, b.garden.Namespace())
+	if err := late.Delete(t.Context(), name, runtimeID); err != nil {
+		t.Errorf("a late deletion returned %v", err)
+	}
+
+	left := b.get()
+	if _, confirmed := left.Annotations["confirmation.gardener.cloud/deletion"]; confirmed || left.DeletionTimestamp != nil {
+		t.Errorf("the Shoot of the other runtime has the annotations %v and the deletion time %v", left.Annotations, left.DeletionTimestamp)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +22,9 @@ const (
 
 	// callTimeout bounds one method call, which may consist of several requests.
 	callTimeout = 30 * time.Second
+
+	// deleteAttempts is how often a deletion is tried if Gardener changes the Shoot, for example its status, at the same time.
+	deleteAttempts = 5
 )
 
 // Client manages the Shoots of one Gardener project. It is safe for concurrent use. Errors come from package failure.
@@ -127,11 +131,25 @@ func (c *Client) OfRuntime(ctx context.Context, runtimeID string) (string, error
 }
 
 // Delete requests the deletion of the runtime's Shoot, which takes Gardener a few minutes. Callers may repeat it: it succeeds if
-// the Shoot does not exist, or if its name now belongs to another runtime's Shoot.
+// the Shoot does not exist, or if its name now belongs to another runtime's Shoot. It fails with failure.Transient if the Shoot
+// keeps changing during the call.
 func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
+	var err error
+
+	for range deleteAttempts {
+		if err = c.tryDelete(ctx, name, runtimeID); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+
+	return err
+}
+
+// tryDelete is Delete, but fails with a conflict if the Shoot changes after tryDelete has read it.
+func (c *Client) tryDelete(ctx context.Context, name, runtimeID string) error {
 	existing, err := c.Get(ctx, name)
 	if failure.Is(err, failure.NotFound) {
 		return nil
@@ -145,7 +163,7 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 		return nil
 	}
 
-	if err := c.annotate(ctx, existing, confirmDeletion, "true"); err != nil {
+	if err := c.annotate(ctx, existing, confirmDeletion, "true", client.MergeFromWithOptimisticLock{}); err != nil {
 		return err
 	}
 
@@ -153,7 +171,8 @@ func (c *Client) Delete(ctx context.Context, name, runtimeID string) error {
 		return nil
 	}
 
-	// The UID is a precondition: in the meantime, a Shoot of another runtime may have been created under this name.
+	// In the meantime, a Shoot of another runtime may have been created under this name. The patch fails if the Shoot has changed, and the
+	// deletion if it has another UID.
 	err = c.connection().Delete(ctx, existing, client.Preconditions{UID: &existing.UID})
 	if err = explain(err, "deleting the Shoot %q", name); failure.Is(err, failure.NotFound) {
 		return nil
@@ -172,7 +191,7 @@ func (c *Client) Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) erro
 }
 
 // annotate patches the Shoot to set an annotation. It sends no request if the annotation already has this value.
-func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, key, value string) error {
+func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, key, value string, options ...client.MergeFromOption) error {
 	if shoot.Annotations[key] == value {
 		return nil
 	}
@@ -180,7 +199,9 @@ func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, k
 	before := shoot.DeepCopy()
 	metav1.SetMetaDataAnnotation(&shoot.ObjectMeta, key, value)
 
-	return explain(c.connection().Patch(ctx, shoot, client.MergeFrom(before)), "annotating the Shoot %q", shoot.Name)
+	patch := client.MergeFromWithOptions(before, options...)
+
+	return explain(c.connection().Patch(ctx, shoot, patch), "annotating the Shoot %q", shoot.Name)
 }
 
 // AdminKubeconfig requests a kubeconfig with cluster-admin rights. valid is its lifetime: Gardener rejects lifetimes below 10

@@ -204,6 +204,9 @@ func TestSilentGardener(t *testing.T) {
 		"changing": func(ctx context.Context, b fixture, shoots *gardener.Client) error {
 			return shoots.Change(ctx, b.get(), b.order(runtimeID))
 		},
+		"hibernating": func(ctx context.Context, b fixture, shoots *gardener.Client) error {
+			return shoots.SetHibernation(ctx, b.get(), true, nil)
+		},
 		"deleting": func(ctx context.Context, _ fixture, shoots *gardener.Client) error {
 			return shoots.Delete(ctx, name, runtimeID)
 		},

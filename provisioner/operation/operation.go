@@ -79,6 +79,8 @@ type Data struct {
 	// gets a token for the runtime's agent from Director. In operations of other kinds, it may be false even if the runtime is
 	// registered.
 	Registered bool `json:"registered,omitempty"`
+	// DroppedPools contains the names of the worker pools that an upgrade removes.
+	DroppedPools []string `json:"droppedPools,omitempty"`
 }
 
 // Order decodes the order that the operation carries out. Its error is failure.Internal, because orders are validated before

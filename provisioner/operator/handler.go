@@ -77,6 +77,11 @@ func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record
 	return s.runtimes.Exists(ctx, tx, record.InstanceID)
 }
 
+// Refresh returns the retry unchanged: runtimes change only with an operation, and only the newest operation can be retried.
+func (subjects) Refresh(_ context.Context, _ storage.Tx, retry process.New) (process.New, error) {
+	return retry, nil
+}
+
 // Select restricts the filter to the operations of runtimes that match the query parameters name, account and region.
 func (subjects) Select(query url.Values, filter *operations.Filter) error {
 	filter.Instances = runtimes.Filter{

@@ -14,6 +14,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -63,13 +64,14 @@ type Adopted struct {
 	Cluster *spec.Cluster
 	// Changes lists what the adoption and the runtime's first change modify in the Shoot.
 	Changes []objectdiff.Change
-	// NotInOrder lists the paths of the fields that a new Shoot for the same order would not have. Changes of the runtime keep these
-	// fields.
+	// NotInOrder lists the paths of the fields that a new Shoot for an order of the broker would not have. Changes of the runtime keep
+	// these fields.
 	NotInOrder []string
 }
 
 // AdoptShoot takes over a Shoot that no runtime owns. It patches the Shoot before it stores the row. The ID of the runtime is
-// derived from the UID of the Shoot, so if storing the row fails, a repeated call stores it.
+// derived from the UID of the Shoot, so if storing the row fails, a repeated call stores it. A Shoot that its owner has taken back can
+// be adopted again.
 //
 // The error is failure.Invalid if a field of the order is invalid, and failure.NotFound if the Shoot does not exist. It is
 // failure.Conflict if another runtime owns the Shoot, or if the Shoot is being deleted or has changed since the dry run. If the
@@ -84,9 +86,9 @@ func (s *Service) AdoptShoot(ctx context.Context, caller Caller, wanted Adoption
 		return Adopted{}, unavailable(err)
 	}
 
-	found := Adopted{
-		RuntimeID:  uuid.NewSHA1(uuid.NameSpaceOID, []byte("shoot "+string(present.UID))).String(),
-		Generation: int(present.Generation),
+	found := Adopted{Generation: int(present.Generation)}
+	if found.RuntimeID, err = s.adoptedID(ctx, present.UID); err != nil {
+		return Adopted{}, err
 	}
 
 	if earlier, err := s.adoptedBefore(ctx, caller, wanted, found); err != nil || earlier.Earlier {
@@ -113,6 +115,28 @@ func (s *Service) AdoptShoot(ctx context.Context, caller Caller, wanted Adoption
 	}
 
 	return found, s.claim(ctx, present, binding, runtime)
+}
+
+// adoptedID returns the ID of the runtime for a Shoot with the given UID. If the Shoot was adopted before and its owner has taken it
+// back, the runtime of the earlier adoption is recorded as deleted, and the Provisioner deletes Shoots with the ID of a deleted
+// runtime. The ID of the next adoption is therefore derived from that of the earlier one.
+func (s *Service) adoptedID(ctx context.Context, uid types.UID) (string, error) {
+	source := "shoot " + string(uid)
+
+	for {
+		id := uuid.NewSHA1(uuid.NameSpaceOID, []byte(source)).String()
+
+		earlier, err := s.Runtimes.Get(ctx, s.Runtimes.Reader(), id)
+		if errors.Is(err, storage.ErrNotFound) || err == nil && earlier.DeletedAt.IsZero() {
+			return id, nil
+		}
+
+		if err != nil {
+			return "", unavailable(err)
+		}
+
+		source = "shoot " + string(uid) + " after " + id
+	}
 }
 
 // adoptedBefore returns the existing runtime if the Shoot was already adopted for the tenant and the instance, or a zero Adopted
@@ -217,7 +241,7 @@ func (s *Service) adopted(caller Caller, wanted Adoption, present *gardencorev1b
 			present.Name, strings.Join(texts, "; "))
 	}
 
-	if found.NotInOrder, err = objects.NotInOrder(present); err != nil {
+	if found.NotInOrder, err = s.notInOrder(runtime, order, present); err != nil {
 		return runtime, err
 	}
 
@@ -225,6 +249,28 @@ func (s *Service) adopted(caller Caller, wanted Adoption, present *gardencorev1b
 	found.NotInOrder = slices.DeleteFunc(found.NotInOrder, func(path string) bool { return slices.Contains(changed, path) })
 
 	return runtime, nil
+}
+
+// notInOrder returns the paths of the fields that a new Shoot for an order of the broker would not have. Such an order has the values of
+// the given one, but neither additional worker pools nor a failure tolerance of the control plane.
+func (s *Service) notInOrder(runtime runtimes.Runtime, order spec.Runtime, present *gardencorev1beta1.Shoot) ([]string, error) {
+	cluster := *order.ClusterConfig.GardenerConfig
+	cluster.AdditionalWorkers, cluster.ControlPlaneFailureTolerance = nil, nil
+	order.ClusterConfig = &spec.ClusterConfig{GardenerConfig: &cluster, Administrators: order.ClusterConfig.Administrators}
+
+	configuration, err := spec.Encode(order)
+	if err != nil {
+		return nil, failure.Wrap(failure.Internal, err, "the order cannot be encoded")
+	}
+
+	runtime.Configuration = configuration
+
+	objects, err := s.Build(runtime, runtime.ProvisionedBy)
+	if err != nil {
+		return nil, err
+	}
+
+	return objects.NotInOrder(present)
 }
 
 // claim marks the Shoot as owned, and then stores the runtime together with the operation that created it.

@@ -74,6 +74,68 @@ func (f *fixture) withShoot() *adopter {
 	return claimer
 }
 
+// TestAdoptShootTakenBack adopts a Shoot again after its owner has removed the annotation and the runtime has been removed. The Shoot
+// must not get the ID of the removed runtime, because the Provisioner deletes Shoots of removed runtimes.
+func TestAdoptShootTakenBack(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(f *fixture) {
+		f.withShoot()
+
+		adopted := map[string]bool{}
+
+		for range 3 {
+			delete(f.lost.Annotations, shoot.AnnotationRuntimeID)
+
+			found, err := f.service.AdoptShoot(f.Context(), caller("acme", ""), orders.Adoption{ShootName: "theirs"})
+			if err != nil || adopted[found.RuntimeID] || f.lost.Annotations[shoot.AnnotationRuntimeID] != found.RuntimeID {
+				f.Fatalf("got %+v, %v after the adoptions %v; the Shoot has the annotations %v", found, err, adopted, f.lost.Annotations)
+			}
+
+			repeated, err := f.service.AdoptShoot(f.Context(), caller("acme", ""), orders.Adoption{ShootName: "theirs"})
+			if err != nil || !repeated.Earlier || repeated.RuntimeID != found.RuntimeID {
+				f.Errorf("a repeated adoption returned %+v, %v", repeated, err)
+			}
+
+			adopted[found.RuntimeID] = true
+
+			if err := f.service.Runtimes.MarkDeleted(f.Context(), found.RuntimeID, f.service.Clock.Now()); err != nil {
+				f.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestAdoptShootNotInOrder checks that a dry run lists what the broker does not order for a new cluster of the instance: additional
+// worker pools and the failure tolerance of the control plane.
+func TestAdoptShootNotInOrder(t *testing.T) {
+	t.Parallel()
+	onBothDatabases(t, func(f *fixture) {
+		f.withShoot()
+
+		second := *f.lost.Spec.Provider.Workers[0].DeepCopy()
+		second.Name = "batch"
+		f.lost.Spec.Provider.Workers = append(f.lost.Spec.Provider.Workers, second)
+		f.lost.Spec.ControlPlane = &gardencorev1beta1.ControlPlane{HighAvailability: &gardencorev1beta1.HighAvailability{
+			FailureTolerance: gardencorev1beta1.FailureTolerance{Type: gardencorev1beta1.FailureToleranceTypeZone},
+		}}
+
+		found, err := f.service.AdoptShoot(f.Context(), caller("acme", ""), orders.Adoption{ShootName: "theirs", InstanceID: "instance", DryRun: true})
+		if err != nil {
+			f.Fatal(err)
+		}
+
+		for _, want := range []string{"spec.controlPlane", "spec.provider.workers[batch]"} {
+			if !slices.Contains(found.NotInOrder, want) {
+				f.Errorf("the dry run must list %s, but lists %v", want, found.NotInOrder)
+			}
+		}
+
+		if pools := found.Cluster.AdditionalWorkers; len(pools) != 1 || pools[0].Name != "batch" {
+			f.Errorf("the runtime must keep the pool, but its order has %v", pools)
+		}
+	})
+}
+
 // TestAdoptShoot adopts a Shoot whose first claim takes effect but returns an error. The repeated call stores the row.
 func TestAdoptShoot(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
@@ -30,7 +31,7 @@ func (s *Service) UpgradeShoot(ctx context.Context, caller Caller, runtimeID str
 				return errChanged
 			}
 
-			data.Runtime.Configuration = upgraded.after
+			data.Runtime.Configuration, data.DroppedPools = upgraded.after, upgraded.dropped
 
 			return upgraded.err
 		})
@@ -49,10 +50,11 @@ const maxAttempts = 3
 // errChanged ends a transaction if another operation has changed the runtime since the upgrade was validated.
 var errChanged = failure.New(failure.Transient, "another operation has just changed the runtime: try again")
 
-// upgradedOrder is an encoded order before and after an upgrade. If err is not nil, the upgrade is invalid. If before is nil, the
-// runtime could not be read.
+// upgradedOrder is an encoded order before and after an upgrade, with the names of the worker pools that the upgrade removes. If err is
+// not nil, the upgrade is invalid. If before is nil, the runtime could not be read.
 type upgradedOrder struct {
 	before, after []byte
+	dropped       []string
 	err           error
 }
 
@@ -81,7 +83,9 @@ func (s *Service) upgraded(ctx context.Context, caller Caller, runtimeID string,
 		return result
 	}
 
+	result.dropped = droppedPools(order.ClusterConfig.GardenerConfig, cluster.GardenerConfig)
 	order.ClusterConfig = &cluster
+
 	if upgrade.ClientData != nil {
 		order.ClientData = upgrade.ClientData
 	}
@@ -91,4 +95,17 @@ func (s *Service) upgraded(ctx context.Context, caller Caller, runtimeID string,
 	}
 
 	return result
+}
+
+// droppedPools returns the names of the additional worker pools that the upgraded cluster does not have.
+func droppedPools(present, upgraded *spec.Cluster) []string {
+	var dropped []string
+
+	for _, pool := range present.AdditionalWorkers {
+		if !slices.ContainsFunc(upgraded.AdditionalWorkers, func(other *spec.WorkerPool) bool { return other.Name == pool.Name }) {
+			dropped = append(dropped, pool.Name)
+		}
+	}
+
+	return dropped
 }

@@ -2,6 +2,7 @@ package orders_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -282,5 +283,50 @@ func TestUpgradeAfterAFailedOne(t *testing.T) {
 		}
 
 		f.finish(f.mustUpgrade("second", runtimeID), process.Succeeded)
+	})
+}
+
+// TestUpgradeShootNamesDroppedPools checks that the operation names the worker pools that its upgrade removes: in an adopted Shoot, the
+// order alone does not remove them.
+func TestUpgradeShootNamesDroppedPools(t *testing.T) {
+	onBothDatabases(t, func(f *fixture) {
+		runtimeID := f.createdRuntime("c-first")
+		pool := func(name string) *spec.WorkerPool {
+			return &spec.WorkerPool{Name: name, MachineType: "m6i.large", AutoScalerMin: 1, AutoScalerMax: 3, MaxSurge: 1}
+		}
+
+		for step, upgrade := range []struct {
+			pools, dropped []string
+		}{{[]string{"batch", "web"}, nil}, {[]string{"web", "new"}, []string{"batch"}}, {nil, []string{"web", "new"}}} {
+			pools := []*spec.WorkerPool{}
+			for _, name := range upgrade.pools {
+				pools = append(pools, pool(name))
+			}
+
+			wanted := moreMachines()
+			wanted.GardenerConfig.AdditionalWorkers = pools
+
+			status, err := f.service.UpgradeShoot(f.Context(), caller("tenant", ""), runtimeID, wanted)
+			if err != nil {
+				f.Fatal(err)
+			}
+
+			record := f.claimDue()[status.ID]
+
+			var data operation.Data
+			if err := json.Unmarshal(record.Payload, &data); err != nil {
+				f.Fatal(err)
+			}
+
+			if !slices.Equal(data.DroppedPools, upgrade.dropped) {
+				f.Errorf("the upgrade to %v drops %v, want %v", upgrade.pools, data.DroppedPools, upgrade.dropped)
+			}
+
+			if err := f.store.Configured(f.Context(), data.Runtime, int64(2+step)); err != nil {
+				f.Fatal(err)
+			}
+
+			f.end(record, process.Succeeded)
+		}
 	})
 }

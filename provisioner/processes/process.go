@@ -30,6 +30,7 @@ type Shoots interface {
 
 	Apply(ctx context.Context, objects *shoot.Objects) error
 	Change(ctx context.Context, read *gardencorev1beta1.Shoot, objects *shoot.Objects) error
+	SetHibernation(ctx context.Context, read *gardencorev1beta1.Shoot, asleep bool, annotations map[string]string) error
 	Delete(ctx context.Context, name, runtimeID string) error
 	Retry(ctx context.Context, shoot *gardencorev1beta1.Shoot) error
 	Tidy(ctx context.Context, runtimeID string, present *gardencorev1beta1.Shoot) error

@@ -7,6 +7,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
@@ -141,6 +142,14 @@ func TestWaitingSteps(t *testing.T) {
 		},
 		"no domain in time": {
 			reason: "Gardener found no Seed", garden: newGarden().with(nil), overdue: true, wantKind: failure.Permanent, wantText: "not done within 0s: the cluster has no domain yet: Gardener has not started to reconcile the cluster yet",
+		},
+		"failed without a domain": {
+			reason: "an error that only a person can fix is returned immediately", garden: newGarden().with(lastOperation(failed, gardencorev1beta1.ErrorInfraQuotaExceeded)),
+			wantKind: failure.Quota, wantText: "out of luck",
+		},
+		"deleted without a domain": {
+			reason: "the Shoot is being deleted by someone else", wantKind: failure.Conflict, wantText: "is being deleted",
+			garden: newGarden().with(func(s *gardencorev1beta1.Shoot) { s.DeletionTimestamp = new(metav1.NewTime(now)) }),
 		},
 		"new":         {reason: "Gardener has not noticed the Shoot", creation: true, garden: newGarden().with(nil), wantWait: poll},
 		"in progress": {reason: "the creation takes time", creation: true, garden: newGarden().with(lastOperation(gardencorev1beta1.LastOperationStateProcessing)), wantWait: poll},

@@ -19,7 +19,7 @@ func (o Options) upgrade() definition {
 		Kind:  operation.KindUpgradeShoot,
 		Limit: o.Limit,
 		Stages: append(
-			o.change("UpgradingShoot", nil, "WaitingForShootUpgrade", "Wait_For_Shoot_Upgrade", o.Timeouts.Upgrade, nil),
+			o.change("UpgradingShoot", o.changeShoot, "WaitingForShootUpgrade", "Wait_For_Shoot_Upgrade", o.Timeouts.Upgrade, nil),
 			o.administrators(), recording,
 		),
 	}
@@ -30,7 +30,7 @@ func (o Options) hibernate() definition {
 	return definition{
 		Kind:  operation.KindHibernate,
 		Limit: o.Limit,
-		Stages: o.change("HibernatingShoot", new(true), "WaitForHibernation", "Wait_For_Hibernation", o.Timeouts.Hibernation,
+		Stages: o.change("HibernatingShoot", o.setHibernation(true), "WaitForHibernation", "Wait_For_Hibernation", o.Timeouts.Hibernation,
 			func(shoot *gardencorev1beta1.Shoot) string {
 				if shoot.Status.IsHibernated {
 					return ""
@@ -47,7 +47,7 @@ func (o Options) wakeUp() definition {
 	return definition{
 		Kind:  operation.KindWakeUp,
 		Limit: o.Limit,
-		Stages: append(o.change("WakingShoot", new(false), "WaitForWakeUp", "Wait_For_Wake_Up", o.Timeouts.Hibernation,
+		Stages: append(o.change("WakingShoot", o.setHibernation(false), "WaitForWakeUp", "Wait_For_Wake_Up", o.Timeouts.Hibernation,
 			func(shoot *gardencorev1beta1.Shoot) string {
 				if !shoot.Status.IsHibernated {
 					return ""
@@ -77,22 +77,22 @@ func (o Options) upgradeRuntime() definition {
 	record.Steps = append(record.Steps, process.Steps(process.StepFunc("Tidy", o.tidy))...)
 
 	kyma.Stages = append(
-		o.change("UpgradingShoot", nil, "WaitingForShootUpgrade", "Wait_For_Shoot_Upgrade", o.Timeouts.Upgrade, nil), kyma.Stages...,
+		o.change("UpgradingShoot", o.changeShoot, "WaitingForShootUpgrade", "Wait_For_Shoot_Upgrade", o.Timeouts.Upgrade, nil), kyma.Stages...,
 	)
 
 	return kyma
 }
 
 // change returns three stages: the first writes the Shoot, the second waits until Gardener works on the change, and the third
-// waits for the result. ordering and waiting are the names of the first and the third stage, step is the name of the third
-// stage's step, and limit and lacks are passed to waitForShoot. When an operator retries an operation that failed in a wait, the
+// waits for the result. ordering and waiting are the names of the first and the third stage, write is the first stage's step, step is
+// the name of the third stage's step, and limit and lacks are passed to waitForShoot. When an operator retries an operation that failed in a wait, the
 // new operation writes the Shoot again, because Gardener may have given up on the earlier change.
-func (o Options) change(ordering string, asleep *bool, waiting, step string, limit time.Duration,
+func (o Options) change(ordering string, write process.RunFunc[operation.Data], waiting, step string, limit time.Duration,
 	lacks func(*gardencorev1beta1.Shoot) string,
 ) []stage {
 	refresh := one("WaitingForShootNewVersion", "Wait_For_Shoot_New_Version", o.waitForRefresh)
 	wait := one(waiting, step, o.waitForShoot(limit, lacks))
 	refresh.RetryFrom, wait.RetryFrom = ordering, ordering
 
-	return []stage{one(ordering, "Change_Shoot", o.changeShoot(asleep)), refresh, wait}
+	return []stage{one(ordering, "Change_Shoot", write), refresh, wait}
 }

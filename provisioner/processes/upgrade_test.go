@@ -28,7 +28,9 @@ type upgradeFixture struct {
 	err   error
 
 	changed        *shoot.Objects
-	changedFrom    string // resource version of the Shoot that the step had read
+	changedFrom    string                   // resource version of the Shoot that the step had read
+	written        *gardencorev1beta1.Shoot // by a change or a hibernation
+	annotations    map[string]string        // of a hibernation
 	tidied         *gardencorev1beta1.Shoot
 	administrators []string
 	recorded       string
@@ -64,7 +66,14 @@ func (f *upgradeFixture) Get(context.Context, string) (*gardencorev1beta1.Shoot,
 func (f *upgradeFixture) Retry(context.Context, *gardencorev1beta1.Shoot) error { return f.err }
 
 func (f *upgradeFixture) Change(_ context.Context, read *gardencorev1beta1.Shoot, objects *shoot.Objects) error {
-	f.changed, f.changedFrom = objects, read.ResourceVersion
+	f.changed, f.changedFrom, f.written = objects, read.ResourceVersion, objects.Shoot
+
+	return f.err
+}
+
+func (f *upgradeFixture) SetHibernation(_ context.Context, read *gardencorev1beta1.Shoot, asleep bool, annotations map[string]string) error {
+	f.written, f.annotations = read.DeepCopy(), annotations
+	f.written.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: &asleep}
 
 	return f.err
 }
@@ -278,14 +287,40 @@ func TestHibernation(t *testing.T) {
 			}
 
 			op, _, err := f.runOf(t, whole, c.ordering)
-			if err != nil || *f.changed.Shoot.Spec.Hibernation.Enabled != c.asleep || op.Data.Asleep != c.asleep {
-				t.Errorf("%s: wrote %v, %v", c.reason, f.changed, err)
+			if err != nil || *f.written.Spec.Hibernation.Enabled != c.asleep || op.Data.Asleep != c.asleep {
+				t.Errorf("%s: wrote %v, %v", c.reason, f.written, err)
 			}
 
 			if _, wait, err := f.runOf(t, whole, c.waiting); err != nil || (wait == 0) != c.done {
 				t.Errorf("%s: got wait %s, %v", c.reason, wait, err)
 			}
 		})
+	}
+}
+
+// TestHibernationAppliesNoOrder hibernates a cluster whose Shoot has a change of a failed upgrade. The runtime still has its former order,
+// which the hibernation must not apply.
+func TestHibernationAppliesNoOrder(t *testing.T) {
+	f := newUpgrade(func(present *gardencorev1beta1.Shoot) {
+		present.Spec.Purpose = new(gardencorev1beta1.ShootPurposeProduction)
+	})
+
+	options := f.options()
+	options.Traceparent = func(process.Record) string { return "00-trace" }
+
+	for stage, whole := range map[string]process.Process[operation.Data]{"HibernatingShoot": options.hibernate(), "WakingShoot": options.wakeUp()} {
+		if _, _, err := f.runOf(t, whole, stage); err != nil {
+			t.Fatal(err)
+		}
+
+		f.written.Spec.Hibernation = nil
+		if diff := cmp.Diff(f.shoot.Spec, f.written.Spec); diff != "" {
+			t.Errorf("%s changes the Shoot, -before +after:\n%s", stage, diff)
+		}
+
+		if f.annotations[shoot.AnnotationOperationID] != "op-2" || f.annotations[shoot.AnnotationTraceparent] != "00-trace" {
+			t.Errorf("%s sets the annotations %v", stage, f.annotations)
+		}
 	}
 }
 

@@ -18,12 +18,18 @@ func (o Options) waitForDomain(ctx context.Context, op operation.Operation, _ lo
 		return op, 0, err
 	}
 
-	if shoot.Spec.DNS == nil || shoot.Spec.DNS.Domain == nil || *shoot.Spec.DNS.Domain == "" {
-		progress := gardener.ProgressOf(shoot)
+	progress := gardener.ProgressOf(shoot)
+
+	switch {
+	case shoot.Spec.DNS != nil && shoot.Spec.DNS.Domain != nil && *shoot.Spec.DNS.Domain != "":
+		return op, 0, nil
+	case shoot.DeletionTimestamp != nil:
+		return op, 0, gardener.BeingRemoved(shoot)
+	case progress.Err != nil:
+		return op, 0, progress.Err
+	default:
 		progress.Message = "the cluster has no domain yet: " + progress.Message
 
 		return o.await(op, progress, o.Timeouts.Domain)
 	}
-
-	return op, 0, nil
 }

@@ -9,6 +9,9 @@ import (
 // groupAWS is the API group of Gardener's extension for AWS, without the suffix .extensions.gardener.cloud.
 const groupAWS = "aws.provider"
 
+// tokensField is the field of the worker configuration for the metadata service of the machines.
+const tokensField = "instanceMetadataOptions"
+
 // metadataHopLimit is the maximum number of network hops to the metadata service: a container is one hop farther away than its
 // machine.
 const metadataHopLimit = 2
@@ -34,12 +37,13 @@ func awsCloud(config *spec.AWS, options Options) *cloud {
 		infrastructure: extensionConfig(groupAWS, "InfrastructureConfig", fields{
 			"networks": fields{"vpc": fields{"cidr": config.VpcCIDR}, "zones": zones},
 		}),
-		controlPlane: extensionConfig(groupAWS, "ControlPlaneConfig", nil),
+		controlPlane:  extensionConfig(groupAWS, "ControlPlaneConfig", nil),
+		withoutTokens: !ptr.Deref(config.EnableIMDSv2, true),
 	}
 
 	if ptr.Deref(config.EnableIMDSv2, options.RequireIMDSv2) {
 		aws.worker = extensionConfig(groupAWS, "WorkerConfig", fields{
-			"instanceMetadataOptions": fields{"httpTokens": "required", "httpPutResponseHopLimit": metadataHopLimit},
+			tokensField: fields{"httpTokens": "required", "httpPutResponseHopLimit": metadataHopLimit},
 		})
 	}
 

@@ -25,10 +25,15 @@ type Objects struct {
 	Shoot *gardencorev1beta1.Shoot
 	// Authentication is a ConfigMap that the Shoot refers to, or nil. It must be applied before the Shoot.
 	Authentication *corev1.ConfigMap
+	// DroppedPools contains the names of the worker pools that the order removes. The present Shoot may contain further pools, which other
+	// programs have added.
+	DroppedPools []string
 
 	// adopted reports that another program has created the Shoot. sameProvider reports that the provider's part of the order has not changed
 	// since the adoption.
 	adopted, sameProvider bool
+	// withoutTokens reports that the order turns off the requirement of tokens (IMDSv2).
+	withoutTokens bool
 }
 
 // Build returns the objects for the runtime. It fails with failure.Invalid if the order has no configuration for its provider. Fields that
@@ -61,7 +66,7 @@ func Build(runtime Runtime, options Options) (*Objects, error) {
 		exposureClass = ptr.Deref(config.ExposureClassName, "")
 	}
 
-	return &Objects{Authentication: authentication, adopted: adopted, sameProvider: adopted &&
+	return &Objects{Authentication: authentication, adopted: adopted, withoutTokens: cloud.withoutTokens, sameProvider: adopted &&
 		reflect.DeepEqual(config.Adopted.ProviderSpecificConfig, config.ProviderSpecificConfig), Shoot: &gardencorev1beta1.Shoot{
 		TypeMeta:   metav1.TypeMeta{APIVersion: gardencorev1beta1.SchemeGroupVersion.String(), Kind: "Shoot"},
 		ObjectMeta: metadata(runtime, options),

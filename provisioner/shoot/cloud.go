@@ -24,6 +24,8 @@ type cloud struct {
 	exposureClass string
 	// The configurations for the provider's Gardener extension; worker may be nil.
 	infrastructure, controlPlane, worker fields
+	// withoutTokens reports that the order turns off the requirement of tokens on AWS.
+	withoutTokens bool
 }
 
 // cloudOf returns the provider-specific part of the Shoot, or a failure.Invalid if the order has no configuration for its

@@ -99,6 +99,10 @@ func TestFieldsOfAShoot(t *testing.T) {
 			change: func(o *order) { o.DNSConfig = domainOf("aws-route53") }, want: "dns",
 		},
 		{
+			reason: "Gardener rejects credentials of a domain that it does not manage.", at: "spec/dns/providers/0/credentialsRef",
+			change: func(o *order) { o.DNSConfig = domainOf("unmanaged") }, want: unset,
+		},
+		{
 			reason: "Gardener rejects the earlier field.", at: "spec/dns/providers/0/secretName",
 			change: func(o *order) { o.DNSConfig = domainOf("aws-route53") }, want: unset,
 		},

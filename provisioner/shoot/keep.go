@@ -30,7 +30,7 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 		for _, before := range had.Provider.Workers {
 			if before.Name == worker.Name {
 				keepImage(worker.Machine.Image, before.Machine.Image)
-				keepConfig(worker.ProviderConfig, before.ProviderConfig)
+				o.keepWorkerConfig(worker, before)
 			}
 		}
 	}
@@ -89,9 +89,15 @@ func withOthers[T any](wanted, had []T, name func(T) string) []T {
 	return wanted
 }
 
-// keepImage keeps a machine image version that Gardener has raised, unless the order changes the image.
+// keepImage keeps a machine image version that Gardener has raised, unless the order changes the image. If the order names another image
+// without a version, the version becomes empty, for which Gardener chooses the newest one. If it were omitted, an apply would keep the
+// version of the former image, which Gardener or its defaults have set.
 func keepImage(wanted, had *gardencorev1beta1.ShootMachineImage) {
-	if wanted != nil && had != nil && wanted.Name == had.Name && wanted.Version != nil && had.Version != nil {
+	switch {
+	case wanted == nil || had == nil:
+	case wanted.Name != had.Name && wanted.Version == nil:
+		wanted.Version = new("")
+	case wanted.Name == had.Name && wanted.Version != nil && had.Version != nil:
 		wanted.Version = new(newer(*wanted.Version, *had.Version))
 	}
 }
@@ -119,7 +125,29 @@ func Older(version, other string) bool {
 	return err == nil && one.LessThan(two)
 }
 
-// gatewayField is the only field of a provider configuration that is removed when the order omits it.
+// keepWorkerConfig merges the provider configuration of a pool into the current one. If the order turns off the requirement of tokens, it has
+// no configuration: the current one then stays without the requirement. If it were omitted, an apply would remove it with the fields of other
+// owners, or keep it with the requirement if another manager owns it too.
+func (o *Objects) keepWorkerConfig(wanted *gardencorev1beta1.Worker, had gardencorev1beta1.Worker) {
+	if wanted.ProviderConfig != nil || had.ProviderConfig == nil || !o.withoutTokens {
+		keepConfig(wanted.ProviderConfig, had.ProviderConfig)
+
+		return
+	}
+
+	var config fields
+	if json.Unmarshal(had.ProviderConfig.Raw, &config) != nil {
+		return
+	}
+
+	delete(config, tokensField)
+
+	if text, err := json.Marshal(config); err == nil {
+		wanted.ProviderConfig = &runtime.RawExtension{Raw: text}
+	}
+}
+
+// gatewayField is the only field of a provider configuration that keepConfig removes when the order omits it.
 const gatewayField = "natGateway"
 
 // keepConfig merges the wanted configuration into the current one, which may contain fields of other owners. Server-side apply

@@ -287,3 +287,67 @@ func TestKeepConfigurationsOfProviders(t *testing.T) {
 		})
 	}
 }
+
+// TestKeepWithoutTokens orders that the metadata service of the machines no longer requires tokens. The other fields of the worker
+// configuration belong to another owner and must stay, and the requirement must not, even if another manager owns the field too.
+func TestKeepWithoutTokens(t *testing.T) {
+	t.Parallel()
+
+	const (
+		head   = `"apiVersion":"aws.provider.extensions.gardener.cloud/v1alpha1","kind":"WorkerConfig"`
+		tokens = `"instanceMetadataOptions":{"httpPutResponseHopLimit":2,"httpTokens":"required"}`
+		volume = `"volume":{"iops":4000}`
+	)
+
+	for name, tc := range map[string]struct {
+		required      *bool
+		present, want string
+		adopted       bool
+	}{
+		"Off":          {required: new(false), present: "{" + head + "," + tokens + "," + volume + "}", want: "{" + head + "," + volume + "}"},
+		"OffAdopted":   {required: new(false), present: "{" + head + "," + tokens + "}", want: "{" + head + "}", adopted: true},
+		"OffBefore":    {required: new(false), present: "{" + head + "," + volume + "}", want: "{" + head + "," + volume + "}"},
+		"NothingToOff": {required: new(false)},
+		"NotOrdered":   {present: "{" + head + "," + tokens + "," + volume + "}"},
+		"On":           {required: new(true), present: "{" + head + "," + volume + "}", want: `{"apiVersion":"aws.provider.extensions.gardener.cloud/v1alpha1",` + tokens + `,"kind":"WorkerConfig",` + volume + "}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			build := func(required *bool) *shoot.Objects {
+				config := awsOrder()
+				if tc.adopted {
+					aws := *config.ProviderSpecificConfig.AWSConfig
+					aws.EnableIMDSv2 = new(true)
+					config.Adopted = &spec.Adopted{WorkerPool: shoot.WorkerPool, ProviderSpecificConfig: &spec.Provider{AWSConfig: &aws}}
+				}
+
+				config.ProviderSpecificConfig.AWSConfig.EnableIMDSv2 = required
+
+				objects, err := shoot.Build(runtimeOf(config), shoot.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				return objects
+			}
+
+			present := build(nil).Shoot
+			if tc.present != "" {
+				present.Spec.Provider.Workers[0].ProviderConfig = &runtime.RawExtension{Raw: []byte(tc.present)}
+			}
+
+			objects := build(tc.required)
+			objects.Keep(present)
+
+			got := ""
+			if config := objects.Shoot.Spec.Provider.Workers[0].ProviderConfig; config != nil {
+				got = string(config.Raw)
+			}
+
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("worker configuration, -want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -46,6 +46,9 @@ func tolerationsOf(config *spec.Cluster) []gardencorev1beta1.Toleration {
 	return []gardencorev1beta1.Toleration{{Key: assuredWorkload}}
 }
 
+// DNSUnmanaged is the type of the DNS provider of a domain whose records Gardener does not manage.
+const DNSUnmanaged = "unmanaged"
+
 // dnsOf returns the domain of the cluster and the DNS providers that manage it. If it returns nil, Gardener chooses the domain.
 func dnsOf(order *spec.DNS) *gardencorev1beta1.DNS {
 	if order == nil {
@@ -55,14 +58,13 @@ func dnsOf(order *spec.DNS) *gardencorev1beta1.DNS {
 	dns := &gardencorev1beta1.DNS{Domain: &order.Domain}
 
 	for _, provider := range order.Providers {
-		dns.Providers = append(dns.Providers, gardencorev1beta1.DNSProvider{
-			Type:    &provider.Type,
-			Primary: &provider.Primary,
-			Domains: domainsOf(provider),
-			CredentialsRef: &autoscalingv1.CrossVersionObjectReference{
-				APIVersion: "v1", Kind: "Secret", Name: provider.SecretName,
-			},
-		})
+		wanted := gardencorev1beta1.DNSProvider{Type: &provider.Type, Primary: &provider.Primary, Domains: domainsOf(provider)}
+
+		if provider.Type != DNSUnmanaged {
+			wanted.CredentialsRef = &autoscalingv1.CrossVersionObjectReference{APIVersion: "v1", Kind: "Secret", Name: provider.SecretName}
+		}
+
+		dns.Providers = append(dns.Providers, wanted)
 	}
 
 	return dns

@@ -31,7 +31,7 @@ func (p *problems) cluster(config *spec.Cluster, rules Rules) {
 	p.workers("", first)
 	p.oneOf("purpose", config.Purpose, purposes()...)
 	p.oneOf("controlPlaneFailureTolerance", config.ControlPlaneFailureTolerance, "node", "zone")
-	p.additionalWorkers(config, p.provider(config))
+	p.additionalWorkers(config, p.provider(config), nil)
 	p.identityProvider(config.OIDCConfig)
 	p.domain(config.DNSConfig)
 }
@@ -82,7 +82,7 @@ func (p *problems) domain(config *spec.DNS) {
 		p.add("dnsConfig.domain", "%q is not a domain: %s", config.Domain, reasons[0])
 	}
 
-	primaries := 0
+	primaries, used := 0, map[string]bool{}
 
 	for i, provider := range config.Providers {
 		at := fmt.Sprintf("dnsConfig.providers[%d]", i)
@@ -93,7 +93,11 @@ func (p *problems) domain(config *spec.DNS) {
 		}
 
 		p.present(at+".type", provider.Type)
-		p.present(at+".secretName", provider.SecretName)
+		p.dnsCredentials(at, provider)
+
+		key := provider.Type + "\x00" + provider.SecretName
+		p.addIf(provider.SecretName != "" && used[key], at+".secretName", "repeats %q for the type %s", provider.SecretName, provider.Type)
+		used[key] = true
 
 		if provider.Primary {
 			primaries++
@@ -102,6 +106,19 @@ func (p *problems) domain(config *spec.DNS) {
 
 	p.addIf(len(config.Providers) > 0 && primaries != 1,
 		"dnsConfig.providers", "must contain exactly one primary provider, not %d", primaries)
+}
+
+// dnsCredentials requires credentials, except for the type shoot.DNSUnmanaged, with which nobody manages the records of the domain: Gardener
+// then accepts no credentials, and only a primary provider.
+func (p *problems) dnsCredentials(at string, provider *spec.DNSProvider) {
+	if provider.Type != shoot.DNSUnmanaged {
+		p.present(at+".secretName", provider.SecretName)
+
+		return
+	}
+
+	p.addIf(provider.SecretName != "", at+".secretName", "must be empty for the type %s", shoot.DNSUnmanaged)
+	p.addIf(!provider.Primary, at+".primary", "must be true for the type %s", shoot.DNSUnmanaged)
 }
 
 // signingAlgorithms returns the signature algorithms that kube-apiserver accepts for OIDC tokens. The list in an order is

@@ -144,6 +144,24 @@ func TestProvisionCluster(t *testing.T) {
 				"dnsConfig.providers[0].type must not be empty; dnsConfig.providers[0].secretName must not be empty; " +
 				"dnsConfig.providers[1] must not be null; dnsConfig.providers must contain exactly one primary provider, not 0",
 		},
+		"UnmanagedDomain": {
+			reason: "Gardener rejects credentials of the type unmanaged, with which nobody manages the records.",
+			change: func(config *spec.Cluster) {
+				config.DNSConfig = &spec.DNS{Domain: "c.example.com", Providers: []*spec.DNSProvider{{Type: "unmanaged", Primary: true}}}
+			},
+		},
+		"UnmanagedDomainWithCredentials": {
+			reason: "Gardener rejects credentials of the type unmanaged, and provider types with the same credentials twice.",
+			change: func(config *spec.Cluster) {
+				config.DNSConfig = &spec.DNS{Domain: "c.example.com", Providers: []*spec.DNSProvider{
+					{Type: "unmanaged", SecretName: "dns"},
+					{Type: "aws-route53", SecretName: "dns", Primary: true},
+					{Type: "aws-route53", SecretName: "dns"},
+				}}
+			},
+			want: "dnsConfig.providers[0].secretName must be empty for the type unmanaged; dnsConfig.providers[0].primary must be true for the type " +
+				"unmanaged; dnsConfig.providers[2].secretName repeats \"dns\" for the type aws-route53",
+		},
 		"FailureTolerance": {
 			reason: "The failure tolerance is a node or a zone.",
 			change: func(config *spec.Cluster) { config.ControlPlaneFailureTolerance = new("region") },

@@ -3,6 +3,7 @@ package validation
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -67,8 +68,9 @@ func (p *problems) enoughMachines(at string, maximum, zones int) {
 	p.addIf(maximum > 0 && maximum < zones, at+"autoScalerMax", "must be at least the number of zones, which is %d", zones)
 }
 
-// additionalWorkers validates the worker pools after the first one. Each may use only the given zones of the cluster.
-func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
+// additionalWorkers validates the worker pools after the first one. Each may use only the given zones of the cluster. Of pools that equal
+// one of the present pools, only the names are validated.
+func (p *problems) additionalWorkers(config *spec.Cluster, zones []string, present []*spec.WorkerPool) {
 	const field = "additionalWorkers"
 
 	if len(config.AdditionalWorkers) > maxPools {
@@ -83,11 +85,16 @@ func (p *problems) additionalWorkers(config *spec.Cluster, zones []string) {
 		at := fmt.Sprintf("%s[%d].", field, i)
 
 		p.poolName(at+"name", pool.Name, names)
+
+		names = append(names, pool.Name)
+
+		if slices.ContainsFunc(present, func(before *spec.WorkerPool) bool { return reflect.DeepEqual(before, pool) }) {
+			continue
+		}
+
 		p.machines(at, pool, config.Provider)
 		p.workers(at, pool)
 		p.poolZones(at, pool, zones)
-
-		names = append(names, pool.Name)
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 )
 
 // UpgradeShoot returns the cluster's configuration after the upgrade: each field that the upgrade sets replaces the current one.
-// Its error is one failure.Invalid that lists the fields that are invalid or cannot be changed. Fields that no upgrade can change
-// are not validated again, so that a cluster ordered under older rules can still be upgraded. UpgradeShoot does not modify the
-// given configuration.
+// Its error is one failure.Invalid that lists the fields that are invalid or cannot be changed. Fields that no upgrade can change,
+// and worker pools that this upgrade does not change, are not validated again, so that an adopted cluster and a cluster ordered
+// under older rules can still be upgraded. UpgradeShoot does not modify the given configuration.
 func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.ClusterConfig, error) {
 	found := problems{title: "the upgrade is invalid"}
 
@@ -42,11 +42,9 @@ func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.Cluste
 		found.noDowngrade(present.GardenerConfig.KubernetesVersion, config.KubernetesVersion)
 	}
 
-	first, zones := shoot.FirstPool(&config), shoot.Zones(&config)
-	found.machines("", first, config.Provider)
-	found.workers("", first)
-	found.enoughMachines("", config.AutoScalerMax, len(zones))
-	found.additionalWorkers(&config, zones)
+	zones := shoot.Zones(&config)
+	found.firstPoolChange(present.GardenerConfig, &config, len(zones))
+	found.additionalWorkers(&config, zones, present.GardenerConfig.AdditionalWorkers)
 	found.sameZones(present.GardenerConfig, &config)
 	found.oneOf("purpose", config.Purpose, purposes()...)
 	found.identityProvider(upgrade.GardenerConfig.OIDCConfig)
@@ -60,6 +58,21 @@ func UpgradeShoot(present spec.ClusterConfig, upgrade spec.Upgrade) (spec.Cluste
 	}
 
 	return upgraded, found.err()
+}
+
+// firstPoolChange validates the first worker pool if the upgrade changes it.
+func (p *problems) firstPoolChange(present, config *spec.Cluster, zones int) {
+	first := shoot.FirstPool(config)
+	if reflect.DeepEqual(first, shoot.FirstPool(present)) {
+		return
+	}
+
+	p.machines("", first, config.Provider)
+	p.workers("", first)
+
+	if config.AutoScalerMax != present.AutoScalerMax {
+		p.enoughMachines("", config.AutoScalerMax, zones)
+	}
 }
 
 // UpgradeCluster returns the cluster's configuration with another Kubernetes version. Its error is failure.Invalid.

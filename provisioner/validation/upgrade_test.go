@@ -1,6 +1,7 @@
 package validation_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -260,6 +261,58 @@ func TestUpgradeShootRefuses(t *testing.T) {
 
 			if diff := cmp.Diff("the upgrade is invalid: "+tc.want, err.Error()); diff != "" {
 				t.Errorf("%s\nUpgradeShoot(): -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestUpgradeShootOfUncheckedPools upgrades an adopted cluster with pools that an order could not contain but that Gardener accepts. Pools
+// that the upgrade does not change must not be validated.
+func TestUpgradeShootOfUncheckedPools(t *testing.T) {
+	t.Parallel()
+
+	idle, narrow := gpuPool(), gpuPool()
+	idle.Name, idle.AutoScalerMax = "idle", 0
+	narrow.Name, narrow.AutoScalerMax = "narrow", 1
+
+	cluster := func() *spec.Cluster {
+		config := gcpCluster() // it has two zones
+		config.AutoScalerMin, config.AutoScalerMax = 1, 1
+		config.AdditionalWorkers = []*spec.WorkerPool{gpuPool(), idle, narrow}
+
+		return config
+	}
+
+	stronger := *narrow
+	stronger.MachineType = "other"
+
+	for name, tc := range map[string]struct {
+		upgrade *spec.ClusterUpgrade
+		want    string
+	}{
+		"Administrators": {upgrade: &spec.ClusterUpgrade{}},
+		"MachineType":    {upgrade: &spec.ClusterUpgrade{MachineType: new("other")}},
+		"Repeated": {upgrade: &spec.ClusterUpgrade{
+			AutoScalerMin: new(1), AutoScalerMax: new(1), AdditionalWorkers: []*spec.WorkerPool{narrow, gpuPool()},
+		}},
+		"FirstPool": {upgrade: &spec.ClusterUpgrade{MaxSurge: new(0)}, want: "maxSurge and maxUnavailable must not both be 0, because no machine could then be replaced"},
+		"OtherPool": {
+			upgrade: &spec.ClusterUpgrade{AdditionalWorkers: []*spec.WorkerPool{idle, &stronger, narrow}},
+			want:    `additionalWorkers[1].autoScalerMax must be at least the number of zones, which is 2; additionalWorkers[2].name repeats "narrow"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := validation.UpgradeShoot(present(cluster()), spec.Upgrade{GardenerConfig: tc.upgrade, Administrators: []string{"joe@example.com"}})
+
+			got := ""
+			if err != nil {
+				got = strings.TrimPrefix(err.Error(), "the upgrade is invalid: ")
+			}
+
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("UpgradeShoot(): -want +got:\n%s", diff)
 			}
 		})
 	}

@@ -49,16 +49,19 @@ func (s *Store) BeginRelease(ctx context.Context, instanceID string, key account
 }
 
 // EndRelease implements accountpool.Claims.
-func (s *Store) EndRelease(ctx context.Context, instanceID string, key accountpool.Key, keep bool) error {
+func (s *Store) EndRelease(ctx context.Context, instanceID string, claim accountpool.Claim, keep bool) error {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
+		released := append(keyArgs(claim.Key), claim.Account)
+
 		// Lock the claim before the use, in the same order as all other transactions, to avoid deadlocks.
-		statement, args := `DELETE FROM account_claims WHERE `+keyed+` AND releasing`, keyArgs(key)
+		statement, args := `DELETE FROM account_claims WHERE `+keyed+` AND account = ? AND releasing`, released
 		if keep {
-			statement, args = `UPDATE account_claims SET releasing = ?, changed_at = ? WHERE `+keyed,
-				append([]any{false, storage.At(s.clock.Now())}, keyArgs(key)...)
+			statement, args = `UPDATE account_claims SET releasing = ?, changed_at = ? WHERE `+keyed+` AND account = ? AND releasing`,
+				append([]any{false, storage.At(s.clock.Now())}, released...)
 		}
 
-		if _, err := storage.Exec(ctx, tx, statement, args...); err != nil {
+		// Another replica may have ended the release. The use then belongs to a new instance with the same ID.
+		if ended, err := storage.Exec(ctx, tx, statement, args...); err != nil || ended == 0 {
 			return err
 		}
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/audit/chain"
@@ -16,9 +18,7 @@ import (
 const (
 	// archiveLength is the maximum number of records in an archive file.
 	archiveLength = 5000
-	// archiveMode is the mode of archive files. Only their owner may read them, because they contain names and IP addresses of users.
-	archiveMode = 0o600
-	folderMode  = 0o700
+	folderMode    = 0o700
 )
 
 // ErrBroken reports that a segment of the chain was not archived because its verification failed.
@@ -69,6 +69,9 @@ func (s *Store) archived(ctx context.Context) (chain.Head, error) {
 	return chain.Head{Number: last.Number, Hash: last.Hash}, failure.While(err, "reading the last archived record")
 }
 
+// unfinished is the end of the names of files that replicas are writing.
+const unfinished = ".unfinished"
+
 // archiveSegment writes a segment of the chain to a file, verifies it, and then stores the number of its last record as archived.
 // after is the record before the segment, and to is the number of the segment's last record. archiveSegment replaces a file of the
 // same name, which a crash may have left behind.
@@ -77,17 +80,17 @@ func (s *Store) archiveSegment(ctx context.Context, after chain.Head, to int64, 
 		return err
 	}
 
-	path := filepath.Join(s.archive.Dir, fmt.Sprintf("%s-%012d.jsonl", s.archive.Service, after.Number+1))
-	unfinished := path + ".unfinished"
+	name := fmt.Sprintf("%s-%012d.jsonl", s.archive.Service, after.Number+1)
 
-	file, err := os.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, archiveMode)
+	// Another replica may be writing the same segment, so each replica writes a file of its own.
+	file, err := os.CreateTemp(s.archive.Dir, name+".*"+unfinished) // the mode is 0600: the files contain names and IP addresses of users
 	if err != nil {
 		return err
 	}
 
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.Remove(unfinished))
+			err = errors.Join(err, removeFile(file.Name()))
 		}
 	}()
 
@@ -96,27 +99,59 @@ func (s *Store) archiveSegment(ctx context.Context, after chain.Head, to int64, 
 		return err
 	}
 
-	if err := os.Rename(unfinished, path); err != nil {
-		return err
-	}
+	return s.finishSegment(ctx, file.Name(), name, after, to)
+}
 
-	if err := syncFolder(s.archive.Dir); err != nil {
-		return err
-	}
+// finishSegment gives the file of a segment its final name, and stores the number of the segment's last record as archived. The
+// transaction locks the head of the chain first. A replica that was paused thus cannot replace a file whose segment another replica
+// has archived in the meantime.
+func (s *Store) finishSegment(ctx context.Context, path, name string, after chain.Head, to int64) error {
+	return s.db.InTx(ctx, func(tx storage.Tx) error {
+		changed, err := storage.Exec(ctx, tx, `UPDATE audit_chain_head SET archived = ? WHERE id = 1 AND archived = ?`, to, after.Number)
+		if err == nil && changed == 0 {
+			err = errLeaseLost
+		}
 
-	changed, err := storage.Exec(ctx, s.db.Writer(), `UPDATE audit_chain_head SET archived = ? WHERE id = 1 AND archived = ?`, to, after.Number)
-	if err == nil && changed == 0 {
-		err = errLeaseLost
+		if err != nil {
+			return err
+		}
+
+		if err := os.Rename(path, filepath.Join(s.archive.Dir, name)); err != nil {
+			return err
+		}
+
+		return errors.Join(s.removeUnfinished(name), syncFolder(s.archive.Dir))
+	})
+}
+
+// removeUnfinished removes the unfinished files of an archived segment, which crashes have left behind. A replica that is still
+// writing such a file fails later, because the segment is archived.
+func (s *Store) removeUnfinished(name string) error {
+	entries, err := os.ReadDir(s.archive.Dir)
+
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), name+".") && strings.HasSuffix(entry.Name(), unfinished) {
+			err = errors.Join(err, removeFile(filepath.Join(s.archive.Dir, entry.Name())))
+		}
 	}
 
 	return err
 }
 
+// removeFile removes a file, unless another replica has removed or renamed it.
+func removeFile(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+
+	return nil
+}
+
 // writeSegment writes the records of a segment to the given file, and verifies them. after and to are those of archiveSegment.
 func (s *Store) writeSegment(ctx context.Context, file *os.File, after chain.Head, to int64, now time.Time) error {
-	verifier := chain.NewVerifier(chain.Options{Now: now, After: after})
+	verifier := chain.NewVerifier(chain.Options{Now: now, After: after, Continues: true})
 
-	writer, err := chain.NewWriter(file, s.archive.Service, now, after)
+	writer, err := chain.NewArchiveWriter(file, s.archive.Service, now, after)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,10 @@ package auditlog_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
@@ -143,6 +146,34 @@ func TestBrokenSegmentIsNotArchived(t *testing.T) {
 	})
 }
 
+// TestErasedRowInTheFirstSegment archives an erased entry before the entry of the erasure, which is in a later segment.
+func TestErasedRowInTheFirstSegment(t *testing.T) {
+	onEach(t, 24*time.Hour, func(b fixture) {
+		clock, dir := clocktesting.NewFakeClock(began.Add(30*time.Minute)), b.TempDir()
+		chainer := b.chainer(clock)
+		b.entries.ArchiveTo(auditlog.Archive{Dir: dir, Service: "broker", Chainer: chainer})
+
+		erased := b.add(1, auditlog.Entry{Action: auditlog.ActionAccess, By: auditlog.Actor{User: "alice"}})
+		erasure := b.erasure(2, "a1")
+
+		if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+			return b.entries.Erase(b.Context(), tx, []string{erased.ID}, erasure.ID)
+		}); err != nil {
+			b.Fatal(err)
+		}
+
+		b.pass(chainer)
+
+		if removed, err := b.entries.Remove(b.Context(), began.Add(48*time.Hour), 10); removed != 1 || err != nil {
+			b.Errorf("want one removed entry, got %d, %v", removed, err)
+		}
+
+		if _, report := archived(b.T, dir); !report.Valid || report.Erased != 1 {
+			b.Errorf("without the file of the erasure, want a valid archive with one erased row, got %+v", report)
+		}
+	})
+}
+
 // TestArchiveSurvivesACrash archives again after a crash that left a file behind but did not record its segment as archived.
 func TestArchiveSurvivesACrash(t *testing.T) {
 	onEach(t, 24*time.Hour, func(b fixture) {
@@ -168,4 +199,107 @@ func TestArchiveSurvivesACrash(t *testing.T) {
 			b.Errorf("want one valid file, got %v, %+v", names, report)
 		}
 	})
+}
+
+// TestReplicasArchiveAtTheSameTime archives with two replicas, of which the first was paused and does not know yet that it has lost
+// the lease. The second one archives a longer segment. Both have written their segments before one of them is recorded as archived.
+func TestReplicasArchiveAtTheSameTime(t *testing.T) {
+	const keep = 24 * time.Hour
+
+	onEach(t, keep, func(b fixture) {
+		clock, dir := clocktesting.NewFakeClock(began.Add(30*time.Minute)), b.TempDir()
+		first, second := b, fixtureOn(b.T, b.db, keep)
+
+		for minute := range 3 {
+			b.add(1+minute, auditlog.Entry{Action: auditlog.ActionAccess})
+		}
+
+		for _, replica := range []fixture{first, second} {
+			chainer := replica.chainer(clock)
+			replica.entries.ArchiveTo(auditlog.Archive{Dir: dir, Service: "broker", Chainer: chainer})
+			replica.pass(chainer)
+			clock.Step(time.Minute)
+		}
+
+		release := b.lockHead()
+		ended := make(chan error)
+
+		for written, replica := range []fixture{first, second} {
+			go func() {
+				_, err := replica.entries.Remove(b.Context(), began.Add(keep+time.Duration(written+1)*time.Minute+time.Second), 10)
+				ended <- err
+			}()
+
+			for writtenRecords(b.T, dir) <= written {
+				runtime.Gosched()
+			}
+		}
+
+		release()
+
+		if one, other := <-ended, <-ended; one != nil && other != nil {
+			b.Errorf("want one replica that archives, got %v and %v", one, other)
+		}
+
+		if _, err := second.entries.Remove(b.Context(), began.Add(keep+time.Hour), 10); err != nil {
+			b.Error(err)
+		}
+
+		if names, report := archived(b.T, dir); len(names) != 2 || !report.Valid || report.Records != 3 || report.Removed != 0 {
+			b.Errorf("want an archive with the rows of 3 records, got %v, %+v", names, report)
+		}
+	})
+}
+
+// lockHead locks the head of the chain until the returned function is called.
+func (b fixture) lockHead() (release func()) {
+	b.Helper()
+
+	locked, unlock, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+
+	go func() {
+		ended <- b.db.InTx(b.Context(), func(tx storage.Tx) error {
+			_, err := storage.Select[int](b.Context(), tx, `SELECT id FROM audit_chain_head`+b.db.ForUpdate())
+
+			close(locked)
+			<-unlock
+
+			return err
+		})
+	}()
+
+	<-locked
+
+	return func() {
+		close(unlock)
+
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+// writtenRecords returns the number of records in the files of a folder that were written completely.
+func writtenRecords(t *testing.T, dir string) int {
+	t.Helper()
+
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	total := 0
+
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+
+		if strings.Contains(string(content), `{"end":`) {
+			total += strings.Count(string(content), `{"record":`)
+		}
+	}
+
+	return total
 }

@@ -32,9 +32,9 @@ const (
 	// chainPage is the maximum number of table rows that a query examines.
 	chainPage = 1000
 	// A row is committed later than the time in its time column: nearly every row within usualDelay of this time, and every row
-	// within longestDelay. Therefore, each call of Pass again examines the rows from the time usualDelay before the newest chained
-	// row. At intervals of wideEvery, and after a replica has taken the lease, Pass starts at the time longestDelay before that row
-	// instead.
+	// within longestDelay if the clocks agree. Therefore, each call of Pass again examines the rows from the time usualDelay before
+	// the newest chained row. At intervals of wideEvery, and after a replica has taken the lease, Pass starts at the time
+	// longestDelay before that row instead. addLate finds rows that are later.
 	usualDelay   = 10 * time.Second
 	longestDelay = 3 * time.Minute
 	wideEvery    = time.Minute
@@ -112,6 +112,9 @@ type Chainer struct {
 	// wideAt is the time from which the next call of Pass starts longestDelay, and not only usualDelay, before the newest chained
 	// row.
 	wideAt time.Time
+	// late contains the running searches for late rows. lateAt is the time from which the next call of Pass starts new ones.
+	late   []lateSearch
+	lateAt time.Time
 	// checked is the number of the newest record whose row this replica has checked for a concurrent erasure. checkTo is the number
 	// of the newest record that is due for this check. added is the head at the time of the last call of Pass that went back by
 	// longestDelay. The records up to added become due at the next such call, because by then all concurrent erasures have been
@@ -190,6 +193,10 @@ func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
 		return true, err
 	}
 
+	if head, err = c.addLate(ctx, head); err != nil {
+		return true, err
+	}
+
 	scans := []*scan{newScan(chain.SourceEntry, head, delay), newScan(chain.SourceOperation, head, delay)}
 
 	for {
@@ -247,6 +254,7 @@ func (c *Chainer) lease(ctx context.Context) (chainHead, bool, error) {
 
 	if !own {
 		c.wideAt, c.caughtUp = time.Time{}, now
+		c.late, c.lateAt = nil, time.Time{}
 		c.checked = max(head.Number-rechecked, 0)
 		c.checkTo, c.added = c.checked, c.checked
 		c.Log.WithField("number", head.Number).Debug("audit: this replica adds the records to the chain")

@@ -1,6 +1,7 @@
 package auditlog_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -405,6 +406,41 @@ func TestLateCommitsAreChained(t *testing.T) {
 
 		if report := b.verify(clock.Now(), ""); !report.Valid || report.Records != 4 {
 			b.Errorf("want a valid chain of 4 records, got %+v", report)
+		}
+	})
+}
+
+// TestVeryLateCommitsAreChained adds rows that are later than the usual search expects, as a replica with a lagging clock does. They
+// follow so many rows that the search for them needs two pages of a source. Rows with a time of more than an hour ago stay without
+// a record, because somebody may have forged them.
+func TestVeryLateCommitsAreChained(t *testing.T) {
+	onEach(t, 0, func(b fixture) {
+		clock := clocktesting.NewFakeClock(began.Add(100 * time.Minute))
+		chainer := b.chainer(clock)
+
+		for batch := range 5 { // the chainer would wait after a batch of 250 rows
+			b.exec(fmt.Sprintf(`INSERT INTO audit (id, at, action, instance_id, operation_id, ordered_by, status, entry)
+				WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 240)
+				SELECT 'many-%d-' || number, '2020-01-02T04:04:05.000000Z', 'access', '', '', '', 200, '{}' FROM numbers`, batch))
+			b.pass(chainer)
+		}
+
+		b.accept(99, process.New{Kind: "update", InstanceID: "i1"}, auditlog.Entry{})
+		b.add(100, auditlog.Entry{Action: auditlog.ActionAccess})
+		b.pass(chainer)
+
+		b.add(39, auditlog.Entry{Action: auditlog.ActionAccess}) // too old
+		b.add(90, auditlog.Entry{Action: auditlog.ActionAccess})
+		b.accept(45, process.New{Kind: "update", InstanceID: "i2"}, auditlog.Entry{})
+
+		for range 5 { // the first search, and those of both pages of entries and of the page of operations
+			clock.Step(10 * time.Minute)
+			b.pass(chainer)
+		}
+
+		report := b.verify(clock.Now(), "")
+		if report.ProblemCount != 1 || report.Problems[0].ID != "e39" || report.Problems[0].Problem != chain.NotChained || report.Records != 1204 {
+			b.Errorf("want all rows of the last hour in the chain, and the older one not: got %d records, %+v", report.Records, report.Problems)
 		}
 	})
 }

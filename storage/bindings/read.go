@@ -30,13 +30,12 @@ func (s *Store) Get(ctx context.Context, tx storage.Tx, instanceID, bindingID st
 	return binding, err
 }
 
-// CreatedAt returns the creation time of the newest binding with the binding ID that the platform has chosen. If there is none,
-// the error is storage.ErrNotFound. CreatedAt does not decrypt the credentials.
-func (s *Store) CreatedAt(ctx context.Context, tx storage.Tx, instanceID, bindingID string) (time.Time, error) {
-	createdAt, err := storage.Get[storage.Time](ctx, tx, `SELECT created_at FROM bindings
-		WHERE instance_id = ? AND binding_id = ? ORDER BY created_at DESC LIMIT 1`, instanceID, bindingID)
+// Newest is like Get, but does not decrypt the credentials and omits them.
+func (s *Store) Newest(ctx context.Context, tx storage.Tx, instanceID, bindingID string) (environment.Binding, error) {
+	row, err := storage.Get[row](ctx, tx, `SELECT `+status+` FROM bindings
+		WHERE instance_id = ? AND binding_id = ? ORDER BY state = 'deleting', created_at DESC LIMIT 1`, instanceID, bindingID)
 
-	return createdAt.Time, failure.While(err, "reading binding %s of instance %s", bindingID, instanceID)
+	return row.binding(), failure.While(err, "reading binding %s of instance %s", bindingID, instanceID)
 }
 
 // Creations returns the IDs of the operations that are creating bindings of the instance.

@@ -195,6 +195,10 @@ func TestBindingIDIsFreeDuringTheRemoval(t *testing.T) {
 			s.Errorf("found %s, %v, want the wanted one", got.ID, err)
 		}
 
+		if got, err := s.bindings.Newest(s.Context(), s.db.Reader(), instanceID, next.BindingID); err != nil || !cmp.Equal(got, next) {
+			s.Errorf("found %v, %v, want the wanted one without credentials", got, err)
+		}
+
 		if err := s.bindings.Delete(s.Context(), s.db.Writer(), "two"); err != nil {
 			s.Fatal(err)
 		}

@@ -22,7 +22,9 @@ type Filter struct {
 	// Name selects instances by their display name, which is not unique.
 	Name            string
 	GlobalAccountID string
-	SubAccountID    string
+	// GlobalAccountIDs selects instances of any of these global accounts. If it is empty, it selects instances of all accounts.
+	GlobalAccountIDs []string
+	SubAccountID     string
 	// Region selects instances by their region, either of the cloud provider or of the platform.
 	Region string
 	// Platform selects instances by the platform that owns them.
@@ -183,6 +185,7 @@ func (f Filter) where(bytewise string, paged bool) (string, []any) {
 	conditions.Add(len(f.ShootNames) > 0, "instances.shoot_name IN (?)", f.ShootNames)
 	conditions.Add(f.Name != "", "instances.name = ? AND "+nameKey+bytewise+" = lower(?)", f.Name, f.Name) // the second condition can use an index
 	conditions.Add(f.GlobalAccountID != "", "instances.global_account_id = ?", f.GlobalAccountID)
+	conditions.Add(len(f.GlobalAccountIDs) > 0, "instances.global_account_id IN (?)", f.GlobalAccountIDs)
 	conditions.Add(f.SubAccountID != "", "instances.subaccount_id = ?", f.SubAccountID)
 	conditions.Add(f.Region != "", "(instances.region = ? OR instances.platform_region = ?)", f.Region, f.Region)
 	conditions.Add(f.Platform != "", "instances.platform = ?", f.Platform)

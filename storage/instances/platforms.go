@@ -67,7 +67,8 @@ func (s *Store) Polled(ctx context.Context, tx storage.Tx, instanceID, operation
 	return record, found.instance(), nil
 }
 
-// SetPlatforms stores the platforms of an instance. As for Update, the caller must have locked the instance before reading it.
+// SetPlatforms stores the platforms of an instance. As for Update, the caller must have locked the instance before reading it. The
+// caller must also change the unfinished operations of the instance, see operations.Store.SetVisibleTo.
 func (s *Store) SetPlatforms(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	request, err := s.sealed(instance)
 	if err != nil {

@@ -130,6 +130,19 @@ func (s *Store) OfInstances(ctx context.Context, tx storage.Tx, instanceIDs []st
 	return keys, failure.While(err, "finding leftovers of instances")
 }
 
+// OfShoots returns the leftovers of instances with the given Shoot names. A Shoot name belongs to only one instance, so these leftovers
+// include none of a deleted instance with the same instance ID. Pass at most the names of one page, because databases limit the
+// number of parameters.
+func (s *Store) OfShoots(ctx context.Context, tx storage.Tx, names []string) ([]environment.Leftover, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+
+	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM leftovers WHERE shoot_name IN (?) ORDER BY leftovers.id`, names)
+
+	return leftovers(rows), failure.While(err, "finding leftovers of Shoots")
+}
+
 // OfAccount returns at most limit leftovers of instances that the account owned or ordered.
 func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, limit int) ([]environment.Leftover, error) {
 	rows, err := storage.Select[row](ctx, tx, `SELECT `+columns+` FROM leftovers WHERE leftovers.id IN (
@@ -138,10 +151,14 @@ func (s *Store) OfAccount(ctx context.Context, tx storage.Tx, account string, li
 		SELECT id FROM leftovers WHERE subscription_account_id = ? AND subscription_account_id <> ''
 	) ORDER BY leftovers.id `+storage.Page(limit, 0), account, account)
 
+	return leftovers(rows), failure.While(err, "listing the leftovers of account %s", account)
+}
+
+func leftovers(rows []row) []environment.Leftover {
 	found := make([]environment.Leftover, 0, len(rows))
 	for _, row := range rows {
 		found = append(found, row.leftover())
 	}
 
-	return found, failure.While(err, "listing the leftovers of account %s", account)
+	return found
 }

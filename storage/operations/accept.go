@@ -31,6 +31,11 @@ const insertOperation = `INSERT INTO operations (
 // compute the same position, the unique index rejects the second one.
 const position = `(SELECT COALESCE(MAX(position), 0) + 1 FROM operations WHERE instance_id = ?)`
 
+// firstPosition is the SQL expression for the position of the first operation of an instance. If the instance already has operations,
+// it is the lowest of their positions, which the unique index rejects. Position 1 alone would be free once retention has removed the
+// oldest operations.
+const firstPosition = `COALESCE((SELECT MIN(position) FROM operations WHERE instance_id = ?), 1)`
+
 // Accept adds a pending operation in the caller's transaction, after all operations of its instance. The caller must wake the
 // engine after the commit. Of two concurrent calls for one instance, the second fails with an error for which
 // storage.IsDuplicate is true. Callers avoid this by locking the instance first.
@@ -84,9 +89,11 @@ func (s *Store) Next(operation process.New) storage.Statement {
 	return s.acceptance(operation, position, operation.InstanceID)
 }
 
-// First returns the statement that accepts the first operation of an instance. It is faster than Next. If the instance already
-// has an operation, the statement fails with an error for which storage.IsDuplicate is true.
-func (s *Store) First(operation process.New) storage.Statement { return s.acceptance(operation, "1") }
+// First returns the statement that accepts the first operation of an instance. If the instance already has an operation, the
+// statement fails with an error for which storage.IsDuplicate is true, so the caller need not read before.
+func (s *Store) First(operation process.New) storage.Statement {
+	return s.acceptance(operation, firstPosition, operation.InstanceID)
+}
 
 func (s *Store) acceptance(operation process.New, position string, args ...any) storage.Statement {
 	at, keepUntil := storage.At(operation.At), storage.Time{}

@@ -22,8 +22,9 @@ const saveProgress = `UPDATE operations SET
 		WHEN :state IN ('succeeded', 'failed', 'canceled') THEN 'canceled' ELSE 'canceling' END,
 	description = :description, problem_message = :problem_message, problem_detail = :problem_detail,
 	problem_reason = :problem_reason, problem_component = :problem_component, progress = :progress, finished_stages = :finished_stages,
-	skipped_steps = :skipped_steps, skip_step = CASE WHEN skip_step = :skipped_step THEN '' ELSE skip_step END,
-	skip_reason = CASE WHEN skip_step = :skipped_step THEN '' ELSE skip_reason END,
+	skipped_steps = :skipped_steps,
+	skip_step = CASE WHEN :ended_steps LIKE '%"' || skip_step || '"%' THEN '' ELSE skip_step END,
+	skip_reason = CASE WHEN :ended_steps LIKE '%"' || skip_step || '"%' THEN '' ELSE skip_reason END,
 	stage = :stage, step = :step, step_began_at = :step_began_at, waiting_for = :waiting_for,
 	payload = CASE WHEN :keep_payload THEN payload ELSE :payload END,
 	updated_at = :updated_at, finished_at = :finished_at,
@@ -41,9 +42,9 @@ type savedRow struct {
 
 	// HeldBy is the owner of the run's lease. The row is changed only if this owner still has the lease.
 	HeldBy string `db:"held_by"`
-	// KeepPayload and SkippedStep are copied from process.Progress.
-	KeepPayload bool   `db:"keep_payload"`
-	SkippedStep string `db:"skipped_step"`
+	// KeepPayload and EndedSteps are copied from process.Progress.
+	KeepPayload bool  `db:"keep_payload"`
+	EndedSteps  names `db:"ended_steps"`
 	// Release releases the lease. Otherwise, lease_until keeps its value, because only lease renewals change it.
 	Release bool `db:"release"`
 	// Lately is the time of the save minus progressInterval. A save that changes only the progress makes no entry in the change
@@ -68,7 +69,8 @@ func progressInterval(age time.Duration) time.Duration {
 }
 
 // saveAttempts is the maximum number of attempts to save. An attempt fails if an operator's intervention adds a timeline entry at
-// the same time, because both compute the same sequence number.
+// the same time, because both compute the same sequence number. On PostgreSQL, it also fails if the statements of AtEnd lock rows
+// in another order than a concurrent transaction.
 const saveAttempts = 3
 
 // Effect is the type that a process.Effect must have for this store. It writes rows in the transaction in which the operation
@@ -111,12 +113,12 @@ func (s *Store) Save(ctx context.Context, progress process.Progress) (process.St
 	return process.State(state), nil
 }
 
-// collided reports whether the error means that the timeline already had an entry with the same sequence number. It returns false
-// for a duplicate key that the effect caused.
+// collided reports whether the error means that the timeline already had an entry with the same sequence number, or that PostgreSQL
+// has aborted the transaction because of a deadlock. It returns false for errors that the effect caused.
 func collided(err error) bool {
 	_, effect := errors.AsType[*process.EffectError](err)
 
-	return !effect && storage.IsDuplicate(err)
+	return !effect && (storage.IsDuplicate(err) || storage.IsDeadlock(err))
 }
 
 // write executes the effect, if any, and then the statements, in one transaction. It returns the resulting state, and false if the
@@ -167,7 +169,7 @@ func (s *Store) saved(progress process.Progress) savedRow {
 	saved := savedRow{
 		HeldBy:      record.Lease.Owner,
 		KeepPayload: progress.KeepPayload,
-		SkippedStep: progress.SkippedStep,
+		EndedSteps:  progress.EndedSteps,
 		Release:     progress.Release,
 		Lately:      storage.At(progress.Now.Add(-progressInterval(progress.Now.Sub(record.StartedAt)))),
 		row: row{

@@ -423,6 +423,70 @@ func TestEffect(t *testing.T) {
 	}
 }
 
+// TestSaveAfterADeadlock ends an operation and thereby changes a second one, while another transaction locks both in the opposite
+// order, as the renewal of leases may do. PostgreSQL aborts one of them, usually the save, because it has waited longer.
+func TestSaveAfterADeadlock(t *testing.T) {
+	each(t, func(b fixture) {
+		if b.db.Driver() != storage.DriverPostgres {
+			return // there is only one writer
+		}
+
+		b.store.AtEnd(func(process.Record) []storage.Statement {
+			return []storage.Statement{{Text: `UPDATE operations SET woken = TRUE WHERE id = 'conductor'`}}
+		})
+
+		b.accept("conductor", "c")
+		b.accept("upgrade", "u")
+
+		records := map[string]process.Record{}
+		for _, claimed := range b.claim("A", start) {
+			records[claimed.Record.ID] = claimed.Record
+		}
+
+		saved := make(chan error, 1)
+
+		if err := b.db.InTx(b.Context(), func(tx storage.Tx) error {
+			lock := func(id string) error {
+				_, err := storage.Exec(b.Context(), tx, `UPDATE operations SET lease_until = lease_until WHERE id = ?`, id)
+
+				return err
+			}
+
+			if err := lock("conductor"); err != nil {
+				return err
+			}
+
+			go func() {
+				_, err := b.store.Save(b.Context(), finished(records["upgrade"], process.Succeeded))
+				saved <- err
+			}()
+
+			b.untilLocked()
+
+			return lock("upgrade")
+		}); err != nil && !storage.IsDeadlock(err) {
+			b.Errorf("the other transaction: %v", err)
+		}
+
+		if err := <-saved; err != nil || b.get("upgrade").State != process.Succeeded {
+			b.Errorf("want the operation to end after the deadlock, got %v, %s", err, b.get("upgrade").State)
+		}
+	})
+}
+
+// untilLocked waits until a call waits for a lock in PostgreSQL.
+func (b fixture) untilLocked() {
+	b.Helper()
+
+	for waiting := 0; waiting == 0; {
+		var err error
+		if waiting, err = storage.Get[int](b.Context(), b.db.Reader(),
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestRenewedLeaseIsKept(t *testing.T) {
 	each(t, func(b fixture) {
 		b.accept("op-1", "instance-1")
@@ -629,6 +693,36 @@ func TestCancelExcept(t *testing.T) {
 		}
 
 		cancel("another kind", "waiting", "running")
+	})
+}
+
+// TestSetVisibleTo changes who may see the operations of an instance and of its binding. A save by the replica that runs an operation
+// must not undo the change.
+func TestSetVisibleTo(t *testing.T) {
+	each(t, func(b fixture) {
+		b.accept("ended", "instance-1")
+		b.save(finished(b.claimOne("replica-a", "ended", start), process.Succeeded))
+		b.accept("running", "instance-1")
+		record := b.claimOne("replica-a", "running", start)
+		b.accept("waiting", "instance-1")
+		b.accept("of the binding", "instance-1/binding")
+		b.accept("of another instance", "instance-2")
+
+		for _, keys := range [][]string{nil, {"instance-1", "instance-1/binding"}} {
+			if err := b.db.InTx(b.Context(), func(tx storage.Tx) error { return b.store.SetVisibleTo(b.Context(), tx, keys, "beta gamma") }); err != nil {
+				b.Fatal(err)
+			}
+		}
+
+		b.save(finished(record, process.Succeeded))
+
+		for id, want := range map[string]string{
+			"running": "beta gamma", "waiting": "beta gamma", "of the binding": "beta gamma", "ended": "", "of another instance": "",
+		} {
+			if got := b.get(id).VisibleTo; got != want {
+				b.Errorf("operation %q is visible to %q, want %q", id, got, want)
+			}
+		}
 	})
 }
 

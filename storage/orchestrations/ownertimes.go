@@ -34,10 +34,14 @@ func (s *Store) WaitingFor(ctx context.Context, tx storage.Tx, instanceID string
 }
 
 // ChooseTime sets the earliest start of a pending target. This time takes the place of the target's maintenance window. by is the
-// user who chose the time.
+// user who chose the time. If the target is no longer pending, the error is storage.ErrNotFound.
 func (s *Store) ChooseTime(ctx context.Context, tx storage.Tx, id, instanceID string, at time.Time, by string) error {
-	_, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET chosen_at = ?, chosen_by = ?, not_before = ?, not_after = NULL
+	changed, err := storage.Exec(ctx, tx, `UPDATE orchestration_targets SET chosen_at = ?, chosen_by = ?, not_before = ?, not_after = NULL
 		WHERE orchestration_id = ? AND instance_id = ? AND state = 'pending'`, storage.At(at), by, storage.At(at), id, instanceID)
+
+	if err == nil && changed == 0 {
+		return storage.ErrNotFound
+	}
 
 	return failure.While(err, "choosing a time in orchestration %s", id)
 }

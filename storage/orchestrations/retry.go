@@ -31,7 +31,7 @@ func (s *Store) Failed(ctx context.Context, tx storage.Tx, id string, operationI
 }
 
 // Newer pairs a failed upgrade with one that followed it, that is, with a later operation of the same instance. The later
-// operation has the same kind and was not canceled.
+// operation has the same kind, was not canceled, and did not fail because it would have started too late.
 type Newer struct {
 	// FailedID is the ID of the orchestration's failed upgrade.
 	FailedID string `db:"failed_id"`
@@ -45,8 +45,8 @@ func (s *Store) Newer(ctx context.Context, tx storage.Tx, id string) ([]Newer, e
 		FROM orchestration_targets AS target
 		JOIN operations AS failed ON failed.id = target.operation_id
 		JOIN operations AS newer ON newer.instance_id = failed.instance_id AND newer.kind = failed.kind
-			AND newer.position > failed.position AND newer.state <> 'canceled'
-		WHERE target.orchestration_id = ? AND target.state = 'failed'`, id)
+			AND newer.position > failed.position AND newer.state <> 'canceled' AND newer.problem_reason <> ?
+		WHERE target.orchestration_id = ? AND target.state = 'failed'`, failure.ReasonNotStarted, id)
 
 	return found, failure.While(err, "finding upgrades after the failed ones of orchestration %s", id)
 }

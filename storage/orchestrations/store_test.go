@@ -470,6 +470,10 @@ func TestStarts(t *testing.T) {
 		)
 		f.upgrade("running")
 		f.tx(func(tx storage.Tx) error {
+			if err := f.store.ChooseTime(f.Context(), tx, id, "running", chosen, "owner"); !errors.Is(err, storage.ErrNotFound) {
+				f.Errorf("a time for a running upgrade returned %v", err)
+			}
+
 			return f.store.ChooseTime(f.Context(), tx, id, "owner's", chosen, "owner")
 		})
 

@@ -12,8 +12,8 @@ import (
 // WaveCounts contains the numbers of targets that determine whether an orchestration continues. In the descriptions of the fields,
 // "begun waves" means the wave that was passed to Wave and all earlier ones.
 type WaveCounts struct {
-	// Unfinished is the number of targets in begun waves that are in progress or pending, except pending targets whose owners chose a
-	// time. Upgraded is the number of targets in the given wave whose upgrades have ended.
+	// Unfinished is the number of targets in begun waves that are in progress or pending, except those whose owners chose a time.
+	// Upgraded is the number of targets in the given wave whose upgrades have ended.
 	Unfinished int `db:"unfinished"`
 	Upgraded   int `db:"upgraded"`
 	// Failed is the number of targets in begun waves that have failed, except accepted failures. Total is the number of targets in
@@ -29,7 +29,7 @@ type WaveCounts struct {
 // Wave returns the counts of an orchestration's targets for the given wave.
 func (s *Store) Wave(ctx context.Context, tx storage.Tx, id string, wave int) (WaveCounts, error) {
 	counts, err := storage.Get[WaveCounts](ctx, tx, `SELECT
-			count(CASE WHEN wave <= ? AND (state = 'in progress' OR state = 'pending' AND chosen_at IS NULL) THEN 1 END) AS unfinished,
+			count(CASE WHEN wave <= ? AND state IN ('in progress', 'pending') AND chosen_at IS NULL THEN 1 END) AS unfinished,
 			count(CASE WHEN wave = ? AND state IN ('succeeded', 'failed') THEN 1 END) AS upgraded,
 			count(CASE WHEN wave <= ? AND state = 'failed' AND NOT accepted THEN 1 END) AS failed,
 			count(CASE WHEN wave <= ? AND state NOT IN ('left out', 'canceled') THEN 1 END) AS total,

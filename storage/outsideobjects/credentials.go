@@ -127,12 +127,12 @@ func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environmen
 	return failure.While(err, "recording the credential of instance %s", object.InstanceID)
 }
 
-// RequestRenewal makes the credentials of an instance due for renewal now, except those that are already being renewed, in the
-// caller's transaction.
-func (s *Store) RequestRenewal(ctx context.Context, tx storage.Tx, instanceID string, now time.Time) error {
-	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ? WHERE instance_id = ? AND `+isRenewed+
+// RequestRenewal makes the credentials that the given systems have of an instance due for renewal now, except those that are already
+// being renewed, in the caller's transaction.
+func (s *Store) RequestRenewal(ctx context.Context, tx storage.Tx, instanceID string, systems []string, now time.Time) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ? WHERE instance_id = ? AND system IN (?) AND `+isRenewed+
 		` AND (due_at IS NULL OR due_at > ?) AND (renewing_until IS NULL OR renewing_until <= ?)`,
-		storage.At(now), instanceID, storage.At(now), storage.At(now))
+		storage.At(now), instanceID, systems, storage.At(now), storage.At(now))
 
 	return failure.While(err, "requesting the renewal of the credentials of instance %s", instanceID)
 }

@@ -143,6 +143,22 @@ func (s *Store) Move(ctx context.Context, tx storage.Tx, instanceID, key string)
 	return failure.While(err, "moving the objects of instance %s in other systems", instanceID)
 }
 
+// Return assigns the records of a leftover's objects to the instance that uses the leftover's runtime again, in the caller's
+// transaction. Objects whose removal was requested or abandoned become created ones, because the instance needs them. If the instance
+// has a record with the same system and kind, Return removes that of the leftover.
+func (s *Store) Return(ctx context.Context, tx storage.Tx, key, instanceID string) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET instance_id = ?,
+			state = CASE WHEN state IN (?, ?) AND object_key <> '' THEN ? ELSE state END
+		WHERE instance_id = ? AND NOT EXISTS (SELECT 1 FROM outside_objects AS own
+			WHERE own.instance_id = ? AND own.system = outside_objects.system AND own.kind = outside_objects.kind)`,
+		instanceID, string(environment.OutsideRemoving), string(environment.OutsideLeftOver), string(environment.OutsideCreated), key, instanceID)
+	if err != nil {
+		return failure.While(err, "returning objects in other systems to instance %s", instanceID)
+	}
+
+	return s.RemoveAll(ctx, tx, key)
+}
+
 // RemoveAll removes the records of all objects of an instance, in the caller's transaction.
 func (s *Store) RemoveAll(ctx context.Context, tx storage.Tx, instanceID string) error {
 	_, err := storage.Exec(ctx, tx, `DELETE FROM outside_objects WHERE instance_id = ?`, instanceID)

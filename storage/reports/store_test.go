@@ -45,6 +45,13 @@ func TestOneReplicaMakesAReport(t *testing.T) {
 			}
 		}
 
+		// The ticker of the replica starts its work with a delay that varies.
+		for tick, delay := range []int{900, 100, 1000, 0} {
+			if after := 4*time.Hour + time.Duration(tick)*time.Hour + time.Duration(delay)*time.Microsecond; !claim(after) {
+				t.Errorf("after %s: the report is not due at each tick", after)
+			}
+		}
+
 		var content map[string]int
 		if _, err := store.Get(t.Context(), "one", &content); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("got %v, want ErrNotFound before the first result", err)

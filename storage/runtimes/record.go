@@ -39,12 +39,12 @@ func (s *Store) OpenRecord(id, record string) (Runtime, error) {
 	return runtime, failure.While(err, "decoding the record of runtime %s", id)
 }
 
-// Tenants returns the original IDs of at most limit accounts that have runtimes, including deleted ones. The IDs are sorted and greater
-// than after.
+// Tenants returns the original IDs of at most limit accounts that have runtimes, including deleted ones. The IDs are sorted byte by
+// byte, regardless of the locale of the database, and greater than after. The caller can thus merge them with other sorted IDs.
 func (s *Store) Tenants(ctx context.Context, after string, limit int) ([]string, error) {
 	tenants, err := storage.Select[string](ctx, s.db.Reader(), `SELECT account FROM (
 			SELECT DISTINCT CASE WHEN original_tenant = '' THEN tenant ELSE original_tenant END AS account FROM runtimes
-		) AS accounts WHERE account > ? ORDER BY account `+storage.Page(limit, 0), after)
+		) AS accounts WHERE account`+s.db.Bytewise()+` > ? ORDER BY account`+s.db.Bytewise()+` `+storage.Page(limit, 0), after)
 
 	return tenants, failure.While(err, "listing the tenants of runtimes")
 }

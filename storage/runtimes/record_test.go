@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 )
 
@@ -44,11 +45,29 @@ func ordered(id, tenant, original string) runtimes.Runtime {
 	return row
 }
 
+// sortLikeALocale makes PostgreSQL compare the tenants as it does in a database with a locale such as en_US.UTF-8, where "acme"
+// precedes "BETA".
+func (b fixture) sortLikeALocale() {
+	b.Helper()
+
+	if b.db.Driver() != storage.DriverPostgres {
+		return
+	}
+
+	if _, err := storage.Exec(b.Context(), b.db.Writer(), `ALTER TABLE runtimes
+		ALTER COLUMN tenant TYPE TEXT COLLATE "en-x-icu", ALTER COLUMN original_tenant TYPE TEXT COLLATE "en-x-icu"`); err != nil {
+		b.Fatal(err)
+	}
+}
+
 func TestTenantsAndUnsettledLabels(t *testing.T) {
 	each(t, func(b fixture) {
 		b.insert(ordered("one", "acme", ""))
 		b.insert(ordered("two", "acme", ""))
 		b.insert(ordered("three", "sha256-x", "-"))
+		b.insert(ordered("four", "BETA", ""))
+
+		b.sortLikeALocale()
 
 		first, err := b.store.Tenants(b.Context(), "", 1)
 		if err != nil || !slices.Equal(first, []string{"-"}) {
@@ -56,7 +75,7 @@ func TestTenantsAndUnsettledLabels(t *testing.T) {
 		}
 
 		second, err := b.store.Tenants(b.Context(), "-", 10)
-		if err != nil || !slices.Equal(second, []string{"acme"}) {
+		if err != nil || !slices.Equal(second, []string{"BETA", "acme"}) {
 			b.Errorf("got %q, %v", second, err)
 		}
 

@@ -83,11 +83,14 @@ func (s *Store) Count(ctx context.Context, id string, dead bool, limit int) (int
 }
 
 // Add adds deliveries of the events, and changes the stored position of the webhook from webhook.Position to last. If the owner
-// has lost the lease, or if the stored position is not webhook.Position, Add changes nothing and reports false.
+// has lost the lease, or if the stored position is not webhook.Position, Add changes nothing and reports false. If retention has
+// removed events after the stored position, Add sets MissedAt.
 func (s *Store) Add(ctx context.Context, webhook Webhook, owner string, events []eventlog.Event, last int64, now time.Time) (bool, error) {
 	err := s.db.InTx(ctx, func(tx storage.Tx) error {
-		moved, err := storage.Exec(ctx, tx, `UPDATE webhooks SET position = ? WHERE id = ? AND position = ? AND lease_owner = ?`,
-			last, webhook.ID, webhook.Position, owner)
+		moved, err := storage.Exec(ctx, tx, `UPDATE webhooks SET position = ?, missed_at = CASE
+				WHEN position < (SELECT removed FROM events_head WHERE id = 1) THEN ? ELSE missed_at END
+			WHERE id = ? AND position = ? AND lease_owner = ?`,
+			last, storage.At(now), webhook.ID, webhook.Position, owner)
 		if err == nil && moved == 0 {
 			err = errLeaseLost
 		}

@@ -33,6 +33,10 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
+// ErrUnreadable reports that the content of a webhook cannot be used: no configured key decrypts it, or somebody changed its row
+// outside of the broker.
+var ErrUnreadable = errors.New("the URL and the secrets of the webhook cannot be decrypted")
+
 // place returns the additional data with which the content of a webhook is sealed, so that it cannot be decrypted as that of
 // another webhook.
 func place(id string) string { return "webhook " + id }
@@ -56,6 +60,8 @@ type Webhook struct {
 	ID      string
 	URL     secret.String // may contain a token
 	Secrets Secrets
+	// Unreadable reports that URL and Secrets are empty, because they cannot be decrypted.
+	Unreadable bool
 	// Filter selects the events that the webhook receives.
 	Filter eventlog.Filter
 	// Position is the position of the last event that was either turned into a delivery or not selected by the filter.
@@ -66,6 +72,8 @@ type Webhook struct {
 	DisabledReason string
 	// DeliveredAt is the time of the last delivery, or zero.
 	DeliveredAt time.Time
+	// MissedAt is when Add or Enable last skipped events that retention had removed, or zero.
+	MissedAt time.Time
 }
 
 // content is the sealed part of a webhook.
@@ -87,31 +95,38 @@ type row struct {
 	DisabledAt     storage.Time `db:"disabled_at"`
 	DisabledReason string       `db:"disabled_reason"`
 	DeliveredAt    storage.Time `db:"delivered_at"`
+	MissedAt       storage.Time `db:"missed_at"`
 }
 
-const columns = `id, content, types, account, position, created_at, disabled_at, disabled_reason, delivered_at`
+const columns = `id, content, types, account, position, created_at, disabled_at, disabled_reason, delivered_at, missed_at`
 
+// webhook returns the webhook. If its content cannot be decrypted, the error is ErrUnreadable, and the result has the other fields.
 func (s *Store) webhook(row row) (Webhook, error) {
-	plain, err := s.keys.Open(row.Content, place(row.ID))
-	if err != nil {
-		return Webhook{}, fmt.Errorf("reading webhook %s: %w", row.ID, err)
-	}
-
-	var sealed content
-	if json.Unmarshal(plain, &sealed) != nil {
-		return Webhook{}, fmt.Errorf("the content of webhook %s is invalid", row.ID) // the cause could quote a secret
-	}
-
 	found := Webhook{
-		ID: row.ID, URL: secret.String(sealed.URL), Filter: eventlog.Filter{Account: row.Account}, Position: row.Position,
-		Secrets: Secrets{
-			Current: secret.String(sealed.Current), Previous: secret.String(sealed.Previous), PreviousUntil: sealed.PreviousUntil,
-		},
-		CreatedAt: row.CreatedAt.Time, DisabledAt: row.DisabledAt.Time, DisabledReason: row.DisabledReason, DeliveredAt: row.DeliveredAt.Time,
+		ID: row.ID, Filter: eventlog.Filter{Account: row.Account}, Position: row.Position, CreatedAt: row.CreatedAt.Time,
+		DisabledAt: row.DisabledAt.Time, DisabledReason: row.DisabledReason, DeliveredAt: row.DeliveredAt.Time, MissedAt: row.MissedAt.Time,
 	}
 
 	for name := range strings.FieldsSeq(row.Types) {
 		found.Filter.Types = append(found.Filter.Types, eventlog.Type(name))
+	}
+
+	var sealed content
+
+	plain, err := s.keys.Open(row.Content, place(row.ID))
+	if err == nil && json.Unmarshal(plain, &sealed) != nil {
+		err = errors.New("the content is invalid") // the cause could quote a secret
+	}
+
+	if err != nil {
+		found.Unreadable = true
+
+		return found, fmt.Errorf("reading webhook %s: %w: %w", row.ID, ErrUnreadable, err)
+	}
+
+	found.URL = secret.String(sealed.URL)
+	found.Secrets = Secrets{
+		Current: secret.String(sealed.Current), Previous: secret.String(sealed.Previous), PreviousUntil: sealed.PreviousUntil,
 	}
 
 	return found, nil
@@ -148,7 +163,7 @@ func (s *Store) Create(ctx context.Context, tx storage.Tx, webhook Webhook) erro
 	return failure.While(err, "adding a webhook")
 }
 
-// Get returns a webhook, or storage.ErrNotFound.
+// Get returns a webhook, or storage.ErrNotFound. If its content cannot be decrypted, Get returns ErrUnreadable and the other fields.
 func (s *Store) Get(ctx context.Context, tx storage.Tx, id string) (Webhook, error) {
 	row, err := storage.Get[row](ctx, tx, `SELECT `+columns+` FROM webhooks WHERE id = ?`, id)
 	if err != nil {
@@ -163,7 +178,7 @@ func (s *Store) Current(ctx context.Context, id string) (Webhook, error) {
 	return s.Get(ctx, s.db.Reader(), id)
 }
 
-// List returns all webhooks, oldest first. It fails if the content of one of them cannot be decrypted.
+// List returns all webhooks, oldest first. It includes those whose contents cannot be decrypted.
 func (s *Store) List(ctx context.Context) ([]Webhook, error) {
 	rows, err := storage.Select[row](ctx, s.db.Reader(), `SELECT `+columns+` FROM webhooks ORDER BY created_at, id`)
 	if err != nil {
@@ -173,10 +188,7 @@ func (s *Store) List(ctx context.Context) ([]Webhook, error) {
 	listed := make([]Webhook, 0, len(rows))
 
 	for _, row := range rows {
-		webhook, err := s.webhook(row)
-		if err != nil {
-			return nil, err
-		}
+		webhook, _ := s.webhook(row) // Unreadable shows the error
 
 		listed = append(listed, webhook)
 	}
@@ -211,17 +223,22 @@ func (s *Store) SetSecrets(ctx context.Context, tx storage.Tx, webhook Webhook) 
 	return failure.While(err, "changing the secrets of webhook %s", webhook.ID)
 }
 
-// Enable resumes the deliveries to the webhook.
-func (s *Store) Enable(ctx context.Context, tx storage.Tx, id string) error {
-	_, err := storage.Exec(ctx, tx, `UPDATE webhooks SET disabled_at = NULL, disabled_reason = '' WHERE id = ?`, id)
+// Enable resumes the deliveries to the webhook. If retention has removed events that the receiver had not confirmed when the webhook
+// was disabled, or later events, Enable sets MissedAt.
+func (s *Store) Enable(ctx context.Context, tx storage.Tx, id string, now time.Time) error {
+	_, err := storage.Exec(ctx, tx, `UPDATE webhooks SET disabled_at = NULL, disabled_reason = '', pending_from = NULL, missed_at = CASE
+			WHEN disabled_at IS NOT NULL AND COALESCE(pending_from, position + 1) <= (SELECT removed FROM events_head WHERE id = 1)
+			THEN ? ELSE missed_at END
+		WHERE id = ?`, storage.At(now), id)
 
 	return failure.While(err, "enabling webhook %s", id)
 }
 
 // Disable stops the deliveries to the webhook until it is enabled.
 func (s *Store) Disable(ctx context.Context, id, reason string, now time.Time) error {
-	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhooks SET disabled_at = ?, disabled_reason = ? WHERE id = ? AND disabled_at IS NULL`,
-		storage.At(now), reason, id)
+	_, err := storage.Exec(ctx, s.db.Writer(), `UPDATE webhooks SET disabled_at = ?, disabled_reason = ?,
+			pending_from = (SELECT min(position) FROM webhook_deliveries WHERE webhook_id = ? AND NOT dead)
+		WHERE id = ? AND disabled_at IS NULL`, storage.At(now), reason, id, id)
 
 	return failure.While(err, "disabling webhook %s", id)
 }

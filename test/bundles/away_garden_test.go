@@ -4,6 +4,7 @@ package bundles
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // The bundler is a separate process, so the tests cannot use fake time. Instead, they divide all intervals of the bundler, and an
@@ -37,25 +39,31 @@ func TestTargetAway(t *testing.T) {
 	}
 
 	pivot := all["pivot"]
-	points := choose(t, writes(pivot.run(t, "", nil)))
+	points, random := writes(pivot.run(t, "", nil)), rand.New(rand.NewPCG(harness.Seed(t), 0))
 	rest := scenario{prepare: pivot.prepare, act: func(*fixture) {}, end: func(f *fixture) string { return f.installed("1", v1alpha1.ReasonInstallationSucceeded) }}
 
 	t.Run("at rest", func(t *testing.T) { t.Parallel(); awayBefore(t, rest) })
 	t.Run("before a pivot", func(t *testing.T) { t.Parallel(); awayBefore(t, pivot) })
 	t.Run("before an uninstallation", func(t *testing.T) { t.Parallel(); awayBefore(t, all["uninstall"]) })
 
-	for _, point := range points {
-		t.Run("at "+point, func(t *testing.T) {
-			t.Parallel()
+	t.Run("during a pivot", func(t *testing.T) {
+		t.Parallel()
 
+		atPoints(t, points, 1, random, true, func(t *testing.T, point string) bool {
 			f := newAway(t, pivot)
 			f.gate.record(point, func() bool { f.leave(); return false })
 			pivot.act(f)
-			receive(f, point, f.gate.struck)
+
+			if !f.reaches(pivot) {
+				return false
+			}
+
 			f.anHour()
 			bundletest.Eventually(f, func() string { return pivot.end(f) })
+
+			return true
 		})
-	}
+	})
 }
 
 // awayBefore makes the target unreachable before the scenario's act.

@@ -24,6 +24,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/environment-broker/environment-broker/bundle/bundletest"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -52,6 +53,21 @@ func (g *gate) record(armed string, strike func() (alive bool)) {
 	defer g.mutex.Unlock()
 
 	g.open, g.armed, g.strike = true, armed, strike
+}
+
+// disarm makes sure that strike is not called anymore. It reports whether the armed point has occurred.
+func (g *gate) disarm() (struck bool) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+
+	g.armed = ""
+
+	select {
+	case <-g.struck:
+		return true
+	default:
+		return false
+	}
 }
 
 // found stops recording and returns the points in the order in which they occurred.
@@ -113,8 +129,6 @@ func (g *gate) pass(name string) bool {
 		return true
 	}
 
-	close(g.struck)
-
 	return g.strike()
 }
 
@@ -136,8 +150,26 @@ func (g *gate) matches(name string) bool {
 	}
 
 	g.armed = ""
+	close(g.struck)
 
 	return true
+}
+
+// reaches waits until the armed point has occurred or the scenario has ended. It reports whether the point has occurred, because
+// the order of concurrent calls varies.
+func (f *fixture) reaches(s scenario) (struck bool) {
+	f.Helper()
+
+	bundletest.Eventually(f, func() string {
+		select {
+		case <-f.gate.struck:
+			return ""
+		default:
+			return s.end(f)
+		}
+	})
+
+	return f.gate.disarm()
 }
 
 // errKilled makes the proxy abort a call whose caller was killed.

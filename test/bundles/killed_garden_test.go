@@ -20,34 +20,15 @@ const sample = 4
 func TestKilled(t *testing.T) {
 	t.Parallel()
 
-	seed, soak := harness.Seed(t), harness.SoakDuration(t) > 0
+	seed := harness.Seed(t)
 
 	for _, scenario := range scenarios() {
 		t.Run(scenario.name, func(t *testing.T) {
 			t.Parallel()
 
-			points := scenario.run(t, "", nil)
-			if len(points) == 0 {
-				t.Fatal("the scenario has no points")
-			}
-
-			if !soak {
-				points = sampleOf(points, sample, seed, scenario.name)
-			}
-
-			var counted tally
-
-			t.Run("at", func(t *testing.T) {
-				for _, point := range points {
-					t.Run(point, func(t *testing.T) {
-						t.Parallel()
-
-						counted.add(scenario.run(t, point, killed) == nil)
-					})
-				}
+			atPoints(t, scenario.run(t, "", nil), sample, randomOf(seed, scenario.name), true, func(t *testing.T, point string) bool {
+				return scenario.run(t, point, killed) == nil
 			})
-
-			counted.check(t)
 		})
 	}
 }
@@ -65,24 +46,69 @@ func (c *tally) add(struck bool) {
 	}
 }
 
-// check verifies that at least half of the points have occurred. Not all need to occur, because the order of concurrent calls
+// check verifies that at least the wanted number of points have occurred. Not all need to occur, because the order of concurrent calls
 // varies.
-func (c *tally) check(t *testing.T) {
+func (c *tally) check(t *testing.T, wanted int64) {
 	t.Helper()
 	t.Logf("%d of %d points have occurred", c.struck.Load(), c.ran.Load())
 
-	if c.struck.Load() < c.ran.Load()/2 {
-		t.Errorf("only %d of %d points have occurred", c.struck.Load(), c.ran.Load())
+	if c.struck.Load() < wanted {
+		t.Errorf("only %d of %d points have occurred, want %d", c.struck.Load(), c.ran.Load(), wanted)
 	}
 }
 
-// sampleOf returns a random sample of the points of a scenario.
-func sampleOf(points []string, number int, seed uint64, scenario string) []string {
+// atPoints calls try for the given number of points, each in a subtest. The order of concurrent calls varies, so not all points occur
+// in every run. atPoints then calls try for other points, one after the other, until half of the number, and at least one, have
+// occurred. If SOAK_DURATION is set, the number is that of all points. try reports whether its point has occurred. If parallel is set,
+// the calls for the given number of points run at the same time.
+func atPoints(t *testing.T, points []string, number int, random *rand.Rand, parallel bool, try func(t *testing.T, point string) (struck bool)) {
+	t.Helper()
+
+	if len(points) == 0 {
+		t.Fatal("there are no points")
+	}
+
+	random.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+
+	if harness.SoakDuration(t) > 0 {
+		number = len(points)
+	}
+
+	number = min(number, len(points))
+
+	var counted tally
+
+	t.Run("at", func(t *testing.T) {
+		for _, point := range points[:number] {
+			t.Run(point, func(t *testing.T) {
+				if parallel {
+					t.Parallel()
+				}
+
+				counted.add(try(t, point))
+			})
+		}
+	})
+
+	wanted := max(1, counted.ran.Load()/2)
+
+	for _, point := range points[number:] {
+		if counted.struck.Load() >= wanted || t.Failed() {
+			break
+		}
+
+		t.Run("instead at "+point, func(t *testing.T) { counted.add(try(t, point)) })
+	}
+
+	counted.check(t, wanted)
+}
+
+// randomOf returns the source that selects the points of a scenario.
+func randomOf(seed uint64, scenario string) *rand.Rand {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(scenario))
-	rand.New(rand.NewPCG(seed, hash.Sum64())).Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 
-	return points[:min(number, len(points))]
+	return rand.New(rand.NewPCG(seed, hash.Sum64()))
 }
 
 // killed returns a strike function that kills the bundler.

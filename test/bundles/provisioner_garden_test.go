@@ -35,7 +35,7 @@ const tenant = "acme"
 func TestProvisionerKilled(t *testing.T) {
 	t.Parallel()
 
-	seed, soak := harness.Seed(t), harness.SoakDuration(t) > 0
+	seed := harness.Seed(t)
 	points := live(t, "")
 
 	for _, kind := range []string{
@@ -48,23 +48,7 @@ func TestProvisionerKilled(t *testing.T) {
 		}
 	}
 
-	if !soak {
-		points = sampleOf(points, provisionerSample, seed, "provisioner")
-	}
-
-	var counted tally
-
-	t.Run("at", func(t *testing.T) {
-		for _, point := range points {
-			t.Run(point, func(t *testing.T) {
-				t.Parallel()
-
-				counted.add(live(t, point) == nil)
-			})
-		}
-	})
-
-	counted.check(t)
+	atPoints(t, points, provisionerSample, randomOf(seed, "provisioner"), true, func(t *testing.T, point string) bool { return live(t, point) == nil })
 }
 
 // life is a runtime whose components a Provisioner installs through the bundle provisioner of a fixture.
@@ -118,7 +102,7 @@ func live(t *testing.T, point string) []string {
 	})
 	bundletest.Eventually(l, func() string { return l.onHub(nil, 0) })
 
-	if shoots := harness.Shoots(t, l.garden.Client(), l.garden.Namespace()); len(shoots) > 0 {
+	if shoots := harness.Shoots(t, l.garden); len(shoots) > 0 {
 		t.Errorf("%d Shoots remain", len(shoots))
 	}
 
@@ -217,7 +201,7 @@ func (l *life) want(runtime, release string, names ...string) {
 		return l.onHub(names, 1)
 	})
 
-	if shoots := harness.Shoots(l, l.garden.Client(), l.garden.Namespace()); len(shoots) != 1 {
+	if shoots := harness.Shoots(l, l.garden); len(shoots) != 1 {
 		l.Errorf("%d Shoots", len(shoots))
 	}
 }

@@ -26,48 +26,31 @@ func writes(points []string) (found []string) {
 	return found
 }
 
-// choose returns all points if SOAK_DURATION is set, and otherwise one of them.
-func choose(t *testing.T, points []string) []string {
-	t.Helper()
-
-	seed := harness.Seed(t)
-	if len(points) == 0 {
-		t.Fatal("there are no points")
-	}
-
-	if harness.SoakDuration(t) > 0 {
-		return points
-	}
-
-	return []string{points[rand.New(rand.NewPCG(seed, 0)).IntN(len(points))]}
-}
-
 // TestLeaderKilled kills one of three replicas, and then the leader during a pivot. Content must be served all the time.
 func TestLeaderKilled(t *testing.T) {
 	t.Parallel()
 
-	pivot := scenarios()[1]
+	pivot, random := scenarios()[1], rand.New(rand.NewPCG(harness.Seed(t), 0))
 
-	for _, point := range choose(t, writes(pivot.run(t, "", nil))) {
-		t.Run(point, func(t *testing.T) {
-			t.Parallel()
+	atPoints(t, writes(pivot.run(t, "", nil)), 1, random, true, func(t *testing.T, point string) bool {
+		f := newFixture(t, 3, false)
+		pivot.prepare(f)
 
-			f := newFixture(t, 3, false)
-			pivot.prepare(f)
+		stop := f.observe(false)
 
-			stop := f.observe(false)
+		f.gate.record(point, func() bool { return f.replicas[f.leader.Load()].kill() })
+		f.replicas[(f.leader.Load()+1)%3].kill()
+		pivot.act(f)
 
-			f.gate.record(point, func() bool { return f.replicas[f.leader.Load()].kill() })
-			f.replicas[(f.leader.Load()+1)%3].kill()
-			pivot.act(f)
-			receive(f, point, f.gate.struck)
-			bundletest.Eventually(f, func() string { return pivot.end(f) })
+		struck := f.reaches(pivot)
+		bundletest.Eventually(f, func() string { return pivot.end(f) })
 
-			if stop() == 0 {
-				t.Error("the content was never served")
-			}
-		})
-	}
+		if stop() == 0 {
+			t.Error("the content was never served")
+		}
+
+		return struck
+	})
 }
 
 // TestLeaderFrozen freezes the leader of three replicas during a pivot, at a write that it has sent. Another replica becomes the
@@ -75,47 +58,49 @@ func TestLeaderKilled(t *testing.T) {
 func TestLeaderFrozen(t *testing.T) {
 	t.Parallel()
 
-	pivot := scenarios()[1]
+	pivot, random := scenarios()[1], rand.New(rand.NewPCG(harness.Seed(t), 0))
 
-	for _, point := range choose(t, writes(pivot.run(t, "", nil))) {
-		t.Run(point, func(t *testing.T) {
-			t.Parallel()
+	atPoints(t, writes(pivot.run(t, "", nil)), 1, random, true, func(t *testing.T, point string) bool {
+		f := newFixture(t, 3, false)
+		pivot.prepare(f)
+		f.observe(false)
 
-			f := newFixture(t, 3, false)
-			pivot.prepare(f)
-			f.observe(false)
+		thawed := make(chan *replica, 1)
+		released := make(chan struct{})
+		release := sync.OnceFunc(func() { close(released) })
 
-			thawed := make(chan *replica, 1)
-			released := make(chan struct{})
-			release := sync.OnceFunc(func() { close(released) })
+		t.Cleanup(release)
+		f.gate.record(point, func() bool {
+			frozen := f.replicas[f.leader.Load()]
+			f.frozen.Store(frozen)
+			frozen.running().Signal(syscall.SIGSTOP)
+			thawed <- frozen
+			<-released
 
-			t.Cleanup(release)
-			f.gate.record(point, func() bool {
-				frozen := f.replicas[f.leader.Load()]
-				f.frozen.Store(frozen)
-				frozen.running().Signal(syscall.SIGSTOP)
-				thawed <- frozen
-				<-released
-
-				return true
-			})
-			pivot.act(f)
-
-			former := receive(f, point, thawed)
-			process := former.running()
-
-			t.Cleanup(func() { process.Signal(syscall.SIGCONT) })
-
-			third := func() string { return f.installed("3", v1alpha1.ReasonInstallationSucceeded) }
-
-			f.deploy(f.template(f.class(), f.image("3", f.manifests("3"))))
-			bundletest.Eventually(f, third)
-
-			release()
-			process.Signal(syscall.SIGCONT)
-			f.frozen.Store(nil)
-			receive(f, "the end of the former leader, which has lost its lease", process.Ended)
-			bundletest.Eventually(f, third)
+			return true
 		})
-	}
+		pivot.act(f)
+
+		if !f.reaches(pivot) {
+			return false
+		}
+
+		former := receive(f, point, thawed)
+		process := former.running()
+
+		t.Cleanup(func() { process.Signal(syscall.SIGCONT) })
+
+		third := func() string { return f.installed("3", v1alpha1.ReasonInstallationSucceeded) }
+
+		f.deploy(f.template(f.class(), f.image("3", f.manifests("3"))))
+		bundletest.Eventually(f, third)
+
+		release()
+		process.Signal(syscall.SIGCONT)
+		f.frozen.Store(nil)
+		receive(f, "the end of the former leader, which has lost its lease", process.Ended)
+		bundletest.Eventually(f, third)
+
+		return true
+	})
 }

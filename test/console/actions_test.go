@@ -48,7 +48,7 @@ func TestRetry(t *testing.T) {
 	t.Parallel()
 
 	f := start(t, time.Second)
-	harness.InjectClusterFaults(t, f.Garden.Client(), map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultQuota)})
+	harness.InjectClusterFaults(t, f.Garden, map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultQuota)})
 	f.client.Create("one", harness.PlanAWS)
 
 	failed := f.operationOf("one")
@@ -58,7 +58,7 @@ func TestRetry(t *testing.T) {
 	b.waitState("failed")
 	b.accessible("failed operation")
 
-	harness.InjectClusterFaults(t, f.Garden.Client(), nil)
+	harness.InjectClusterFaults(t, f.Garden, nil)
 	b.do("retry")
 	b.wait("the page of the new operation", fmt.Sprintf("location.pathname.startsWith('/console/operations/') && location.pathname !== %q && document.readyState === 'complete'", "/console/operations/"+failed))
 	eval[bool](b, "window.loadedOnce = true")
@@ -138,7 +138,7 @@ func TestOrchestrationOfConsole(t *testing.T) {
 	b.accessible("planned orchestration")
 
 	// The first upgrade is stuck, so that the others wait for it.
-	harness.InjectClusterFaults(t, f.Garden.Client(), harness.StuckClusters())
+	harness.InjectClusterFaults(t, f.Garden, harness.StuckClusters())
 	b.do("apply")
 	b.waitState("in progress")
 	b.do("pause")
@@ -147,11 +147,11 @@ func TestOrchestrationOfConsole(t *testing.T) {
 	b.do("resume")
 	b.waitState("in progress")
 
-	harness.InjectClusterFaults(t, f.Garden.Client(), map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultQuota)})
+	harness.InjectClusterFaults(t, f.Garden, map[string]string{gardenlet.FaultDefault: string(gardenlet.FaultQuota)})
 	b.waitState("failed")
 	b.wait("the failed targets", `[...document.querySelectorAll("#orchestration .progress .line")].every(e => e.textContent.includes("3 failed"))`)
 
-	harness.InjectClusterFaults(t, f.Garden.Client(), nil)
+	harness.InjectClusterFaults(t, f.Garden, nil)
 	b.do("retry")
 	b.waitState("succeeded")
 	b.wait("the full bar", `[...document.querySelectorAll("#orchestration progress")].every(e => e.value === 100)`)
@@ -179,7 +179,7 @@ func TestCancelRunningOrchestration(t *testing.T) {
 		f.client.WaitForEnd(id)
 	}
 
-	harness.InjectClusterFaults(t, f.Garden.Client(), harness.StuckClusters())
+	harness.InjectClusterFaults(t, f.Garden, harness.StuckClusters())
 
 	id := f.client.Send(http.MethodPost, "/upgrade/cluster", map[string]any{
 		"targets":    map[string]any{"include": []any{map[string]any{"target": "all"}}},
@@ -205,7 +205,7 @@ func TestCancelRunningOrchestration(t *testing.T) {
 		t.Error("the page offers to change an orchestration that is being canceled")
 	}
 
-	harness.InjectClusterFaults(t, f.Garden.Client(), nil)
+	harness.InjectClusterFaults(t, f.Garden, nil)
 	b.waitState("canceled")
 	b.wait("the end of the running upgrade", states("canceled,canceled,succeeded"))
 

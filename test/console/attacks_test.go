@@ -44,7 +44,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 	t.Parallel()
 
 	f := start(t, time.Second)
-	harness.InjectClusterFaults(t, f.Garden.Client(), harness.StuckClusters())
+	harness.InjectClusterFaults(t, f.Garden, harness.StuckClusters())
 	f.client.Create("one", harness.PlanAWS)
 
 	operation := f.operationOf("one")
@@ -125,7 +125,7 @@ func (b browser) wantNoFrame(path string) {
 	// In place of the page, the frame loads the browser's own error page. The browser logs the violation before or after that.
 	var problems []string
 
-	if !harness.Within(frameMessage, func() bool {
+	if !harness.Within(harness.Patience, func() bool {
 		problems = append(problems, b.taken()...)
 
 		return len(problems) > 0
@@ -139,9 +139,6 @@ func (b browser) wantNoFrame(path string) {
 		}
 	}
 }
-
-// frameMessage is the maximum time that the test waits for the browser's message about a blocked frame.
-const frameMessage = 20 * time.Second
 
 // embed embeds an address in a page of another site, and waits until the frame has loaded.
 func (b browser) embed(address string) {

@@ -43,12 +43,12 @@ func TestLivePages(t *testing.T) {
 	}
 
 	// The instance must not be ready before its page is open.
-	harness.InjectClusterFaults(t, f.Garden.Client(), harness.StuckClusters())
+	harness.InjectClusterFaults(t, f.Garden, harness.StuckClusters())
 	f.client.Create("two", harness.PlanAWS)
 	b.visit("/console/instances/two")
 	b.waitState("provisioning")
 	eval[bool](b, `document.querySelector("#resolved").open = true; window.loadedOnce = true`)
-	harness.InjectClusterFaults(t, f.Garden.Client(), nil)
+	harness.InjectClusterFaults(t, f.Garden, nil)
 	b.waitState("succeeded")
 
 	if !eval[bool](b, `window.loadedOnce === true && document.querySelector("#resolved").open`) {

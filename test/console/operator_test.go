@@ -58,7 +58,7 @@ func TestCancelWithKeyboard(t *testing.T) {
 	t.Parallel()
 
 	f := start(t, time.Second)
-	harness.InjectClusterFaults(t, f.Garden.Client(), harness.StuckClusters())
+	harness.InjectClusterFaults(t, f.Garden, harness.StuckClusters())
 	f.client.Create("one", harness.PlanAWS)
 
 	id := f.operationOf("one")

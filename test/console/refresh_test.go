@@ -44,7 +44,7 @@ func TestRefreshKeepsInput(t *testing.T) {
 	t.Parallel()
 
 	f := start(t, time.Second)
-	harness.InjectClusterFaults(t, f.Garden.Client(), harness.StuckClusters())
+	harness.InjectClusterFaults(t, f.Garden, harness.StuckClusters())
 	f.client.Create("one", harness.PlanAWS)
 
 	operation := f.operationOf("one")

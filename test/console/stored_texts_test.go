@@ -154,7 +154,7 @@ func (f *fixture) fill() []string {
 	planned := admin.Send(http.MethodPost, "/upgrade/cluster/plan", map[string]any{"targets": map[string]any{"include": []any{map[string]any{"target": "all"}}}}, http.StatusCreated)
 
 	// One of these operations is canceled, and the other one waits for its cluster.
-	harness.InjectClusterFaults(f, f.Garden.Client(), harness.StuckClusters())
+	harness.InjectClusterFaults(f, f.Garden, harness.StuckClusters())
 
 	for _, id := range []string{"stuck", "canceled"} {
 		admin.Send(http.MethodPut, harness.InstancePath(id)+harness.Incomplete, harness.Order(harness.PlanAWS), http.StatusAccepted)

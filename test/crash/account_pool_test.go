@@ -207,6 +207,6 @@ func (c proxiedClaims) BeginRelease(ctx context.Context, instanceID string, key 
 	return claim, last, err
 }
 
-func (c proxiedClaims) EndRelease(ctx context.Context, instanceID string, key accountpool.Key, keep bool) error {
-	return c.call(ctx, "EndRelease", func(ctx context.Context) error { return c.Store.EndRelease(ctx, instanceID, key, keep) })
+func (c proxiedClaims) EndRelease(ctx context.Context, instanceID string, claim accountpool.Claim, keep bool) error {
+	return c.call(ctx, "EndRelease", func(ctx context.Context) error { return c.Store.EndRelease(ctx, instanceID, claim, keep) })
 }

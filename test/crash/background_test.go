@@ -44,7 +44,7 @@ func renewal(f *brokerFixture, proxy *crashtest.Proxy) []lifecycle.Part {
 	holders := map[string]credentials.Holder{}
 
 	if f.controlPlane != nil {
-		holders[environment.SystemLifecycleManager] = credentials.LifecycleManager{Client: parts.LifecycleManager, Kyma: parts.Kyma}
+		holders[environment.SystemLifecycleManager] = credentials.LifecycleManager{Client: parts.LifecycleManager, Recorded: f.objects, Kyma: parts.Kyma}
 	} else {
 		holders[environment.SystemReconciler] = credentials.Reconciler{
 			Client: parts.Reconciler, Sent: f.objects, Kyma: parts.Kyma, Timeout: reconcilerConfig().Timeout, Clock: clock.RealClock{},
@@ -92,7 +92,7 @@ func (f *brokerFixture) renew() {
 	f.accounts.mutex.Unlock()
 
 	if err := f.db.InTx(f.Context(), func(tx storage.Tx) error {
-		return f.objects.RequestRenewal(f.Context(), tx, instanceID, time.Now())
+		return f.objects.RequestRenewal(f.Context(), tx, instanceID, []string{environment.SystemLifecycleManager, environment.SystemReconciler}, time.Now())
 	}); err != nil {
 		f.Fatal(err)
 	}

@@ -74,6 +74,10 @@ func (r proxiedRows) RuntimeEnding(ctx context.Context, id string) (bool, error)
 	return readRow(ctx, r, "RuntimeEnding", func(ctx context.Context) (bool, error) { return r.Rows.RuntimeEnding(ctx, id) })
 }
 
+func (r proxiedRows) RuntimeUser(ctx context.Context, former environment.Instance) (string, error) {
+	return readRow(ctx, r, "RuntimeUser", func(ctx context.Context) (string, error) { return r.Rows.RuntimeUser(ctx, former) })
+}
+
 // proxiedOrchestrations calls the conductor of orchestrations through the proxy.
 type proxiedOrchestrations struct {
 	orchestrating.Orchestrations

@@ -125,7 +125,7 @@ func newBroker(t *testing.T, db *storage.DB, garden *fakegarden.Memory, plans *c
 	f.graphql = f.provisioner.handler()
 	f.provisioner.run()
 	f.api = broker.NewHandler(broker.Options{
-		DB: db, Instances: f.instances, Operations: f.operations, Bindings: f.bindings, BindingLimit: 10, Catalog: plans,
+		DB: db, Instances: f.instances, Operations: f.operations, Bindings: f.bindings, Leftovers: f.leftovers, Objects: f.objects, BindingLimit: 10, Catalog: plans,
 		Wake: func() {}, Clock: clock.RealClock{}, Log: logging.Discard(),
 		Recorder: audit.NewRecorder(f.auditLog, db, clock.RealClock{}, logging.Discard()), Authorizer: auth.NewAuthorizer(auth.NoAuthentication{}),
 		DefaultRegion: "cf-eu10", Periods: expiry.Periods{"trial": 0},

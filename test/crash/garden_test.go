@@ -35,23 +35,23 @@ type gardener struct {
 	*testing.T
 	client.WithWatch
 
-	namespace string
-	mutex     sync.Mutex
-	created   int // number of clusters created so far
-	peak      int // maximum number of simultaneous clusters
+	memory  *fakegarden.Memory
+	mutex   sync.Mutex
+	created int // number of clusters created so far
+	peak    int // maximum number of simultaneous clusters
 }
 
 func newGardener(t *testing.T, memory *fakegarden.Memory) *gardener {
 	t.Helper()
 
-	g := &gardener{T: t, namespace: memory.Namespace()}
+	g := &gardener{T: t, memory: memory}
 	g.WithWatch = interceptor.NewClient(memory.Client(), interceptor.Funcs{Apply: g.apply})
 
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 
 	var reconciling sync.WaitGroup
 
-	changes, err := g.Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(g.namespace))
+	changes, err := g.Watch(ctx, &gardencorev1beta1.ShootList{}, client.InNamespace(g.memory.Namespace()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func (g *gardener) apply(ctx context.Context, c client.WithWatch, object runtime
 func (g *gardener) shoots() []gardencorev1beta1.Shoot {
 	g.Helper()
 
-	return harness.Shoots(g.T, g.WithWatch, g.namespace)
+	return harness.Shoots(g.T, g.memory)
 }
 
 // count returns the number of clusters that were created so far, the highest number that existed at the same time, and the number
@@ -244,7 +244,7 @@ func (g *gardener) configMaps() []corev1.ConfigMap {
 	g.Helper()
 
 	list := &corev1.ConfigMapList{}
-	if err := g.List(context.Background(), list, client.InNamespace(g.namespace), client.HasLabels{shoot.LabelRuntimeID}); err != nil {
+	if err := g.List(context.Background(), list, client.InNamespace(g.memory.Namespace()), client.HasLabels{shoot.LabelRuntimeID}); err != nil {
 		g.Fatal(err)
 	}
 

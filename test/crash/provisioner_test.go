@@ -51,10 +51,10 @@ func newProvisioner(t *testing.T, db *storage.DB, memory *fakegarden.Memory) *pr
 
 	p := &provisioner{gardener: newGardener(t, memory), provisionerRows: openProvisioner(t, db, storagetest.Keys(t)), agents: newAgents()}
 	p.service = orders.New(orders.Options{
-		DB: db, Operations: p.operations, Runtimes: p.runtimes, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.namespace), OfRuntime: gardenerclient.New(p, p.namespace).OfRuntime, Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
+		DB: db, Operations: p.operations, Runtimes: p.runtimes, Kubeconfigs: p, Shoots: gardenerclient.New(p, p.memory.Namespace()), OfRuntime: gardenerclient.New(p, p.memory.Namespace()).OfRuntime, Clock: clock.RealClock{}, KubeconfigValidity: time.Hour,
 		Releases: releases{},
 		Consoles: consoles{},
-		Agents:   agent.NewStatuses(proxiedAgents{p.agents, crashtest.Transparent()}, gardenerclient.New(p, p.namespace), clock.RealClock{}),
+		Agents:   agent.NewStatuses(proxiedAgents{p.agents, crashtest.Transparent()}, gardenerclient.New(p, p.memory.Namespace()), clock.RealClock{}),
 		Recorder: audit.NewRecorder(p.auditLog, db, clock.RealClock{}, logging.Discard()),
 		Wake:     func() {},
 		Validate: func(order spec.Runtime) error {
@@ -87,7 +87,7 @@ func (p *provisioner) processes(proxy *crashtest.Proxy) []process.Process[operat
 	config.Gardener.PollInterval = 5 * time.Second
 
 	parts := service.Parts{
-		Shoots: gardenerclient.New(p.behind(proxy), p.namespace), Clusters: proxiedClusters{p, proxy}, Runtimes: proxiedRuntimes{p.runtimes, proxy},
+		Shoots: gardenerclient.New(p.behind(proxy), p.memory.Namespace()), Clusters: proxiedClusters{p, proxy}, Runtimes: proxiedRuntimes{p.runtimes, proxy},
 		Releases: releases{}, Installer: installer{&p.kyma, proxy},
 		Agents: proxiedAgents{p.agents, proxy},
 	}
@@ -226,7 +226,7 @@ func (p *provisioner) removeOrphans() {
 	ctx, stop := context.WithTimeout(p.Context(), 3*deletion)
 	defer stop()
 
-	orphans := service.Orphans{Runtimes: p.runtimes, Shoots: gardenerclient.New(p, p.namespace), Log: logging.Discard()}
+	orphans := service.Orphans{Runtimes: p.runtimes, Shoots: gardenerclient.New(p, p.memory.Namespace()), Log: logging.Discard()}
 	if err := orphans.Part().Run(ctx); err != nil {
 		p.Error(err)
 	}

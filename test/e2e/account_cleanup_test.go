@@ -29,9 +29,8 @@ import (
 type cleanup struct {
 	platform
 
-	hook *fakecleanup.Hook
-	// garden is a client of the garden.
-	garden client.Client
+	hook   *fakecleanup.Hook
+	garden *fakegarden.Memory
 	// status is the URL of the broker's metrics.
 	status string
 }
@@ -39,10 +38,10 @@ type cleanup struct {
 func startCleanup(t *testing.T) *cleanup {
 	t.Helper()
 
-	kubeconfig := harness.ServeGarden(t, harness.StartGarden(t, 100*time.Millisecond))
-	c := &cleanup{hook: fakecleanup.New(), garden: poolAPI(t, kubeconfig)}
+	c := &cleanup{hook: fakecleanup.New(), garden: harness.StartGarden(t, 100*time.Millisecond)}
+	kubeconfig := harness.ServeGarden(t, c.garden)
 
-	if err := c.garden.Create(t.Context(), poolAccount(0)); err != nil {
+	if err := c.garden.Client().Create(t.Context(), poolAccount(harness.GardenNamespace(), 0)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -91,7 +90,7 @@ func (c *cleanup) labels() (tenant string, dirty bool) {
 	c.Helper()
 
 	account := &securityv1alpha1.CredentialsBinding{}
-	if err := c.garden.Get(c.Context(), client.ObjectKeyFromObject(poolAccount(0)), account); err != nil {
+	if err := c.garden.Client().Get(c.Context(), client.ObjectKeyFromObject(poolAccount(harness.GardenNamespace(), 0)), account); err != nil {
 		c.Fatal(err)
 	}
 
@@ -239,7 +238,7 @@ func TestCleanupOfAccounts(t *testing.T) {
 	c.WantSucceeded("after")
 	c.wantLabels("the next tenant uses the account", second, false)
 
-	shoots := harness.Shoots(t, c.garden, harness.GardenNamespace())
+	shoots := harness.Shoots(t, c.garden)
 	if len(shoots) != 1 || *shoots[0].Spec.CredentialsBindingName != "pool-000" {
 		t.Errorf("the Shoots are %+v", shoots)
 	}

@@ -8,5 +8,6 @@ import "testing"
 func TestAccountPoolOfManyTenantsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
-	testAccountPool(t, localGarden(t, "--runtimes=shared"))
+	garden := sharedGarden(t, "simulated")
+	testAccountPool(t, garden.kubeconfig, garden.Namespace())
 }

@@ -48,7 +48,7 @@ func poolTenants(tb testing.TB) int {
 func TestAccountPoolOfManyTenants(t *testing.T) {
 	t.Parallel()
 
-	testAccountPool(t, harness.ServeGarden(t, harness.StartGarden(t, time.Second)))
+	testAccountPool(t, harness.ServeGarden(t, harness.StartGarden(t, time.Second)), harness.GardenNamespace())
 }
 
 // errKilled is returned by a call that was interrupted because its replica was killed.
@@ -93,19 +93,19 @@ func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
 // testAccountPool assigns accounts to two instances of each tenant, on two replicas with connections of their own. Each replica
 // dies at a random request of each assignment and release, and another one repeats the work. No account may have two tenants, no
 // tenant two accounts, and no account may be lost.
-func testAccountPool(t *testing.T, kubeconfig string) {
+func testAccountPool(t *testing.T, kubeconfig, namespace string) {
 	t.Helper()
 
 	api, tenants := poolAPI(t, kubeconfig), poolTenants(t)
 
 	for i := range tenants {
 		harness.Until(t, "the account is accepted", func() bool {
-			return client.IgnoreAlreadyExists(api.Create(t.Context(), poolAccount(i))) == nil
+			return client.IgnoreAlreadyExists(api.Create(t.Context(), poolAccount(namespace, i))) == nil
 		})
 	}
 
 	config := postgrestest.Database(t)
-	replicas := []*poolReplica{newPoolReplica(t, kubeconfig, config), newPoolReplica(t, kubeconfig, config)}
+	replicas := []*poolReplica{newPoolReplica(t, kubeconfig, namespace, config), newPoolReplica(t, kubeconfig, namespace, config)}
 	work := func(do func(pool accountpool.Pool) error) error { return untilDone(replicas, do) }
 
 	var (
@@ -140,7 +140,7 @@ func testAccountPool(t *testing.T, kubeconfig string) {
 	}
 
 	running.Wait()
-	checkAssignments(t, api, assigned)
+	checkAssignments(t, poolAccounts(t, api, namespace), assigned)
 
 	for number := range 2 * tenants {
 		running.Go(func() {
@@ -154,7 +154,7 @@ func testAccountPool(t *testing.T, kubeconfig string) {
 	running.Wait()
 	wantDeaths(t, replicas)
 
-	for _, account := range poolAccounts(t, api) {
+	for _, account := range poolAccounts(t, api, namespace) {
 		if account.Labels[gardenclient.LabelDirty] != "true" {
 			t.Errorf("the account %s has the labels %v after its release", account.Name, account.Labels)
 		}
@@ -189,21 +189,21 @@ func poolAPI(t *testing.T, kubeconfig string) client.Client {
 
 func poolTenant(number, tenants int) string { return fmt.Sprintf("tenant-%d", number%tenants) }
 
-func poolAccount(number int) *securityv1alpha1.CredentialsBinding {
+func poolAccount(namespace string, number int) *securityv1alpha1.CredentialsBinding {
 	return &securityv1alpha1.CredentialsBinding{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("pool-%03d", number), Namespace: harness.GardenNamespace(), Labels: map[string]string{gardenclient.LabelType: "aws"},
+			Name: fmt.Sprintf("pool-%03d", number), Namespace: namespace, Labels: map[string]string{gardenclient.LabelType: "aws"},
 		},
 		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: "aws"},
-		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Name: "aws", Namespace: harness.GardenNamespace()},
+		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Name: "aws", Namespace: namespace},
 	}
 }
 
-func poolAccounts(t *testing.T, api client.Client) []securityv1alpha1.CredentialsBinding {
+func poolAccounts(t *testing.T, api client.Client, namespace string) []securityv1alpha1.CredentialsBinding {
 	t.Helper()
 
 	list := &securityv1alpha1.CredentialsBindingList{}
-	if err := api.List(t.Context(), list, client.InNamespace(harness.GardenNamespace()), client.HasLabels{gardenclient.LabelType}); err != nil {
+	if err := api.List(t.Context(), list, client.InNamespace(namespace), client.HasLabels{gardenclient.LabelType}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -211,13 +211,13 @@ func poolAccounts(t *testing.T, api client.Client) []securityv1alpha1.Credential
 }
 
 // checkAssignments checks that each tenant has exactly one account, which is labeled with the tenant.
-func checkAssignments(t *testing.T, api client.Client, assigned map[string]string) {
+func checkAssignments(t *testing.T, accounts []securityv1alpha1.CredentialsBinding, assigned map[string]string) {
 	t.Helper()
 
 	tenants := poolTenants(t)
 
 	labeled := map[string]string{}
-	for _, account := range poolAccounts(t, api) {
+	for _, account := range accounts {
 		labeled[account.Name] = account.Labels[gardenclient.LabelTenant]
 	}
 
@@ -244,8 +244,9 @@ const poolPatience = 2 * harness.Patience
 type poolReplica struct {
 	*testing.T
 
-	claims     *accounts.Store
-	kubeconfig string
+	claims *accounts.Store
+	// kubeconfig is the path of a kubeconfig of the garden, and namespace the namespace of the project.
+	kubeconfig, namespace string
 	// working contains an element for each running attempt. Its capacity is the number of workers.
 	working chan struct{}
 
@@ -254,7 +255,7 @@ type poolReplica struct {
 	counts map[string]int
 }
 
-func newPoolReplica(t *testing.T, kubeconfig string, config storage.Config) *poolReplica {
+func newPoolReplica(t *testing.T, kubeconfig, namespace string, config storage.Config) *poolReplica {
 	t.Helper()
 
 	db, keys := storagetest.Open(t, config), storagetest.Keys(t)
@@ -274,7 +275,7 @@ func newPoolReplica(t *testing.T, kubeconfig string, config storage.Config) *poo
 
 	limit := min(process.DefaultConfig().Workers, broker.DefaultConfig().Gardener.Calls)
 
-	return &poolReplica{T: t, claims: claims, kubeconfig: kubeconfig, working: make(chan struct{}, limit), counts: map[string]int{}}
+	return &poolReplica{T: t, claims: claims, kubeconfig: kubeconfig, namespace: namespace, working: make(chan struct{}, limit), counts: map[string]int{}}
 }
 
 func (r *poolReplica) count(what string) {
@@ -316,7 +317,7 @@ func (r *poolReplica) mortalGarden(attempt int) *gardenclient.Client {
 		}}
 	})
 
-	garden, err := gardenclient.New(config, gardenclient.Options{Namespace: harness.GardenNamespace(), Kind: gardenclient.CredentialsBinding})
+	garden, err := gardenclient.New(config, gardenclient.Options{Namespace: r.namespace, Kind: gardenclient.CredentialsBinding})
 	if err != nil {
 		r.Error(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,7 +29,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
 	"github.com/environment-broker/environment-broker/internal/takeover"
-	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/test/harness"
@@ -40,7 +38,7 @@ import (
 type adoption struct {
 	*testing.T
 
-	garden client.WithWatch
+	garden project
 	// former and keb are the databases of Kyma Provisioner and KEB.
 	former, keb kymarows.Database
 	settings    provisioner.Config
@@ -48,34 +46,26 @@ type adoption struct {
 	instances   []kymarows.Instance
 }
 
-// newAdoption starts a local garden with clusters of Kyma Provisioner.
+// newAdoption returns a project of a local garden with clusters of Kyma Provisioner.
 func newAdoption(t *testing.T, clusters int) adoption {
 	t.Helper()
 
-	kubeconfig := localGarden(t, "--runtimes=shared", "--cluster-creation=100ms")
-
-	kubeconfig = filepath.Join(filepath.Dir(kubeconfig), "admin.kubeconfig")
-
-	api, err := gardener.Connect(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	garden := sharedGarden(t, "simulated").asAdmin(t)
 	a := adoption{
-		T: t, garden: api, former: kymarows.Provisioner(t), keb: kymarows.KEB(t), settings: harness.ProvisionerSettings(harness.Postgres(t, "provisioner")),
+		T: t, garden: garden.project, former: kymarows.Provisioner(t), keb: kymarows.KEB(t), settings: harness.ProvisionerSettings(harness.Postgres(t, "provisioner")),
 	}
-	a.settings.Gardener.KubeconfigPath = kubeconfig
+	a.settings.Gardener.Project, a.settings.Gardener.KubeconfigPath = garden.name, garden.kubeconfig
 	a.settings.Former = takeover.Config{DatabaseURL: a.former.URL, SecretKey: kymarows.Key}
 	a.bindSecrets("aws", "azure", "gcp", "openstack")
 
-	if err := api.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: harness.GardenNamespace(), Name: kymarows.DNSSecret}, StringData: map[string]string{"accessKeyID": "key"},
+	if err := a.garden.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.garden.Namespace(), Name: kymarows.DNSSecret}, StringData: map[string]string{"accessKeyID": "key"},
 	}); err != nil {
 		t.Fatal(err)
 	}
 
 	for number := range clusters {
-		cluster := kymarows.Example(number)
+		cluster := a.example(number)
 		a.clusters = append(a.clusters, cluster)
 		a.former.Insert(cluster)
 
@@ -95,6 +85,14 @@ func newAdoption(t *testing.T, clusters int) adoption {
 	return a
 }
 
+// example returns an example cluster. Its domain contains the project, because a domain can have only one Shoot in the whole garden.
+func (a adoption) example(number int) kymarows.Cluster {
+	cluster := kymarows.Example(number)
+	cluster.Zone = a.garden.name + ".example.com"
+
+	return cluster
+}
+
 // await waits until Gardener has created the named Shoots. It waits for one after another, for up to harness.Patience each, so all
 // of them together may take longer.
 func (a adoption) await(names ...string) {
@@ -103,7 +101,7 @@ func (a adoption) await(names ...string) {
 	for _, name := range names {
 		harness.Until(a, "the Shoot "+name, func() bool {
 			found := &gardencorev1beta1.Shoot{}
-			err := a.garden.Get(a.Context(), client.ObjectKey{Namespace: harness.GardenNamespace(), Name: name}, found)
+			err := a.garden.Get(a.Context(), client.ObjectKey{Namespace: a.garden.Namespace(), Name: name}, found)
 			last := found.Status.LastOperation
 
 			return err == nil && last != nil && last.State == gardencorev1beta1.LastOperationStateSucceeded
@@ -128,13 +126,13 @@ func (a adoption) bindSecrets(providers ...string) {
 	a.Helper()
 
 	for _, provider := range providers {
-		named := metav1.ObjectMeta{Namespace: harness.GardenNamespace(), Name: "former-" + provider}
+		named := metav1.ObjectMeta{Namespace: a.garden.Namespace(), Name: "former-" + provider}
 
 		a.secretBinding(named.Name, provider)
 
 		if err := a.garden.Create(a.Context(), &securityv1alpha1.CredentialsBinding{
 			ObjectMeta: named, Provider: securityv1alpha1.CredentialsBindingProvider{Type: provider},
-			CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: harness.GardenNamespace(), Name: provider},
+			CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: a.garden.Namespace(), Name: provider},
 		}); err != nil {
 			a.Fatal(err)
 		}
@@ -146,9 +144,9 @@ func (a adoption) secretBinding(name, provider string) {
 	a.Helper()
 
 	if err := a.garden.Create(a.Context(), &gardencorev1beta1.SecretBinding{ //nolint:staticcheck // Kyma Provisioner uses it.
-		ObjectMeta: metav1.ObjectMeta{Namespace: harness.GardenNamespace(), Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.garden.Namespace(), Name: name},
 		Provider:   &gardencorev1beta1.SecretBindingProvider{Type: provider}, //nolint:staticcheck // see above
-		SecretRef:  corev1.SecretReference{Namespace: harness.GardenNamespace(), Name: provider},
+		SecretRef:  corev1.SecretReference{Namespace: a.garden.Namespace(), Name: provider},
 	}); err != nil {
 		a.Fatal(err)
 	}
@@ -156,7 +154,7 @@ func (a adoption) secretBinding(name, provider string) {
 
 // apply applies the Shoot as Kyma Provisioner did. It retries, because Gardener reads referenced objects from a cache.
 func (a adoption) apply(ctx context.Context, cluster kymarows.Cluster) error {
-	written, err := cluster.Shoot(harness.GardenNamespace())
+	written, err := cluster.Shoot(a.garden.Namespace())
 	if err != nil {
 		return err
 	}
@@ -179,7 +177,7 @@ func (a adoption) shoot(cluster kymarows.Cluster) *gardencorev1beta1.Shoot {
 	a.Helper()
 
 	found := &gardencorev1beta1.Shoot{}
-	if err := a.garden.Get(a.Context(), client.ObjectKey{Namespace: harness.GardenNamespace(), Name: cluster.Name}, found); err != nil {
+	if err := a.garden.Get(a.Context(), client.ObjectKey{Namespace: a.garden.Namespace(), Name: cluster.Name}, found); err != nil {
 		a.Fatal(err)
 	}
 
@@ -292,7 +290,7 @@ func TestProvisionerAdoptOnLocalGarden(t *testing.T) {
 		})
 	}
 
-	if remaining := harness.Shoots(t, a.garden, harness.GardenNamespace()); len(remaining) != 0 {
+	if remaining := harness.Shoots(t, a.garden); len(remaining) != 0 {
 		t.Errorf("%d Shoots remain", len(remaining))
 	}
 }
@@ -440,13 +438,13 @@ func TestAdoptedInstancesOnLocalGarden(t *testing.T) {
 
 	life.all("suspension", map[string]any{"context": map[string]any{"active": false}})
 
-	if remaining := harness.Shoots(t, a.garden, harness.GardenNamespace()); len(remaining) != total-adoptedInstances {
+	if remaining := harness.Shoots(t, a.garden); len(remaining) != total-adoptedInstances {
 		t.Errorf("%d Shoots remain after the suspension", len(remaining))
 	}
 
 	life.all("resumption", map[string]any{"context": map[string]any{"active": true}})
 
-	resumed := harness.Shoots(t, a.garden, harness.GardenNamespace(), client.HasLabels{shoot.LabelRuntimeID})
+	resumed := harness.Shoots(t, a.garden, client.HasLabels{shoot.LabelRuntimeID})
 	for _, each := range resumed {
 		if binding := ptr.Deref(each.Spec.CredentialsBindingName, ""); binding != "former-"+each.Spec.Provider.Type {
 			t.Errorf("the resumed Shoot %s has the credentials %s, want those of before", each.Name, binding)
@@ -465,7 +463,7 @@ func TestAdoptedInstancesOnLocalGarden(t *testing.T) {
 		platform.WantGone(each.ID)
 	}
 
-	if remaining := harness.Shoots(t, a.garden, harness.GardenNamespace()); len(remaining) != total-adoptedInstances {
+	if remaining := harness.Shoots(t, a.garden); len(remaining) != total-adoptedInstances {
 		t.Errorf("%d Shoots remain", len(remaining))
 	}
 }

@@ -33,7 +33,7 @@ func TestOutputOfTakeOverPage(t *testing.T) {
 
 	a := newAdoption(t, 0)
 	for number := range 3 {
-		cluster := kymarows.Example(number)
+		cluster := a.example(number)
 
 		if err := a.apply(t.Context(), cluster); err != nil {
 			t.Fatal(err)

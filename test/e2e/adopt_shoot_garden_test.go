@@ -28,10 +28,10 @@ import (
 func (a adoption) foreign(number int) *gardencorev1beta1.Shoot {
 	a.Helper()
 
-	cluster := kymarows.Example(number)
+	cluster := a.example(number)
 	cluster.DNSSecret = ""
 
-	created, err := cluster.Shoot(harness.GardenNamespace())
+	created, err := cluster.Shoot(a.garden.Namespace())
 	if err != nil {
 		a.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestAdoptShootOnLocalGarden(t *testing.T) {
 
 	shoots := func() map[string]*gardencorev1beta1.Shoot {
 		found := map[string]*gardencorev1beta1.Shoot{}
-		for _, each := range harness.Shoots(t, a.garden, harness.GardenNamespace()) {
+		for _, each := range harness.Shoots(t, a.garden) {
 			found[each.Spec.Provider.Type] = &each
 		}
 
@@ -226,7 +226,7 @@ func TestAdoptShootRefusals(t *testing.T) {
 
 	versions := func() map[string]int64 {
 		found := map[string]int64{}
-		for _, each := range harness.Shoots(t, a.garden, harness.GardenNamespace(), client.MatchingLabels{"team": "blue"}) {
+		for _, each := range harness.Shoots(t, a.garden, client.MatchingLabels{"team": "blue"}) {
 			found[each.Name] = each.Generation
 		}
 

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/logging"
 	simulator "github.com/environment-broker/environment-broker/internal/sandbox/fakeagent"
@@ -30,15 +29,15 @@ type agentEnv struct {
 	access    clusteraccess.Access
 }
 
-func newAgentEnv(t *testing.T, api client.WithWatch) agentEnv {
+func newAgentEnv(t *testing.T, garden project) agentEnv {
 	t.Helper()
 
 	simulated, settings := newDirector(t)
 	c := agentEnv{
 		connector: &connector{Director: simulated},
-		access:    clusteraccess.New(gardener.New(api, harness.GardenNamespace())),
+		access:    clusteraccess.New(gardener.New(garden, garden.Namespace())),
 	}
-	c.clusters = newClusters(t, api, func(provisionerSettings *provisioner.Config) {
+	c.clusters = newClusters(t, garden, func(provisionerSettings *provisioner.Config) {
 		provisionerSettings.Director = settings
 		provisionerSettings.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
 	})
@@ -117,10 +116,10 @@ func (c agentEnv) waitForConnection(runtimeID, status string, errors ...string) 
 
 // testAgent provisions a runtime with Kyma and checks the connection of its agent: after the provisioning, an upgrade of Kyma, a
 // requested reconnection, a failure of the connection, and the removal of the runtime.
-func testAgent(t *testing.T, api client.WithWatch) {
+func testAgent(t *testing.T, garden project) {
 	t.Helper()
 
-	c := newAgentEnv(t, api)
+	c := newAgentEnv(t, garden)
 	c.checkRuntimeWithoutAgent()
 
 	order := clusterOf("gcp")
@@ -227,6 +226,5 @@ func (c agentEnv) remove(runtimeID string) {
 func TestAgentConnects(t *testing.T) {
 	t.Parallel()
 
-	memory := harness.StartGarden(t, 200*time.Millisecond)
-	testAgent(t, memory.Client())
+	testAgent(t, projectOf(harness.StartGarden(t, 200*time.Millisecond)))
 }

@@ -299,7 +299,7 @@ func (p pair) wantDifferences(want map[string]string, flags ...string) {
 
 	var got map[string]string
 
-	if !harness.Within(30*time.Second, func() bool {
+	if !harness.Within(harness.Patience, func() bool {
 		got = p.differences(flags...)
 
 		return maps.Equal(got, want)
@@ -367,11 +367,11 @@ func (b *backedUp) story(settings func(service string) replica.Database, backup,
 	p.WantSucceeded("deleted")
 
 	// The Shoot of an unfinished creation exists, but is not ready before the backup.
-	harness.InjectClusterFaults(b, garden.Client(), harness.StuckClusters())
+	harness.InjectClusterFaults(b, garden, harness.StuckClusters())
 	p.Create("unfinished", harness.PlanAWS)
-	p.Until("the Shoot", func() bool { return len(harness.Shoots(b, garden.Client(), garden.Namespace())) == 3 })
+	p.Until("the Shoot", func() bool { return len(harness.Shoots(b, garden)) == 3 })
 	backup()
-	harness.InjectClusterFaults(b, garden.Client(), nil)
+	harness.InjectClusterFaults(b, garden, nil)
 	p.WantSucceeded("unfinished")
 
 	p.Create("lost", harness.PlanAWS)
@@ -385,7 +385,7 @@ func (b *backedUp) story(settings func(service string) replica.Database, backup,
 	p.stop()
 	restore()
 
-	before := harness.Shoots(b, garden.Client(), garden.Namespace())
+	before := harness.Shoots(b, garden)
 	p = b.startPair(garden, databases, configured)
 	p.WantSucceeded("unfinished")
 	p.wantDifferences(map[string]string{"lost": "shoot-without-runtime", "deleted": "runtime-without-shoot", "kept": "unknown-binding"}, "--bindings")
@@ -469,7 +469,7 @@ func wantSameShoots(b *backedUp, before []gardencorev1beta1.Shoot, garden *fakeg
 	b.Helper()
 
 	for _, shoot := range before {
-		for _, after := range harness.Shoots(b, garden.Client(), garden.Namespace()) {
+		for _, after := range harness.Shoots(b, garden) {
 			if after.Name == shoot.Name && (after.UID != shoot.UID || after.ResourceVersion != shoot.ResourceVersion) {
 				b.Errorf("the Shoot %s has changed", shoot.Name)
 			}

@@ -21,7 +21,7 @@ func TestBindingsOnLocalGarden(t *testing.T) {
 
 	var settings replica.Database
 
-	p := startProgramsOn(t, localGarden(t, "--cluster-creation=1s"), func(tb testing.TB, service string) replica.Database {
+	p := startProgramsOn(t, sharedGarden(t, "own"), func(tb testing.TB, service string) replica.Database {
 		tb.Helper()
 
 		database := harness.Postgres(tb, service)

@@ -31,7 +31,6 @@ import (
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	bundler "github.com/environment-broker/environment-broker/bundle/service"
 	"github.com/environment-broker/environment-broker/internal/logging"
-	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/test/apiserver"
 	"github.com/environment-broker/environment-broker/test/harness"
@@ -213,14 +212,9 @@ func TestBundlesOnLocalGarden(t *testing.T) {
 
 	h := startHub(t)
 
-	api, err := gardener.Connect(localGarden(t, "--cluster-creation=1s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	seen := false
 
-	testKyma(t, api, func(c clusters, runtimeID string) {
+	testKyma(t, sharedGarden(t, "own").project, func(c clusters, runtimeID string) {
 		deployments, bundles, secrets := h.objects(t.Context())
 		seen = len(deployments) >= 2 && len(bundles) == len(deployments) && len(secrets) == 1
 

@@ -13,6 +13,8 @@
 //   - Kyma on runtimes: kyma, kyma_registry, with the OCI registry in registry, and control_plane_garden.
 //   - Outages and faults: provisioner_faults, provisioner_outage, gardener_outage, connection_limit, killed_programs.
 //   - The local garden: local_garden, bindings_garden, kyma_garden, shoots_garden, ownership_garden, permissions_garden.
+//     Most tests share the gardens in shared_gardens_garden, each with a project of its own. A test with its own garden takes about
+//     20 seconds of CPU time longer.
 //   - Several replicas of the broker under load: replicas, rolling, with the customers in orders.
 //   - Several replicas of the Provisioner: provisioner_replicas, with the operations in scenario and scenario_run, and the
 //     expected results in final_state.

@@ -72,15 +72,15 @@ func TestOperationsOfPreviousProcessAreNotResumed(t *testing.T) {
 		memory := harness.StartGarden(t, creation)
 		settings := harness.ProvisionerSettings(database(t, "provisioner"))
 
-		harness.InjectClusterFaults(t, memory.Client(), harness.StuckClusters())
+		harness.InjectClusterFaults(t, memory, harness.StuckClusters())
 
 		previous := startStandalone(t, memory.Client(), settings)
 		started, unwanted := previous.order("c-begun"), previous.order("c-unwanted")
 		previous.waitForState(started.ID, provisionerclient.StateInProgress)
 		previous.waitForState(unwanted.ID, provisionerclient.StateInProgress)
-		harness.Until(t, "the Shoots", func() bool { return len(harness.Shoots(t, memory.Client(), memory.Namespace())) == 2 })
+		harness.Until(t, "the Shoots", func() bool { return len(harness.Shoots(t, memory)) == 2 })
 		previous.stop()
-		harness.InjectClusterFaults(t, memory.Client(), nil)
+		harness.InjectClusterFaults(t, memory, nil)
 
 		// Without workers, a Provisioner accepts orders but never starts the operations.
 		withoutWorkers := settings

@@ -19,7 +19,6 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/clients/applier"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
-	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // finalState is the state of a runtime at the end of a round, as reported by each system.
@@ -97,7 +96,7 @@ func (f *fleet) readFinalState(s *scenario) (finalState, error) {
 	}
 
 	shoot := &gardencorev1beta1.Shoot{}
-	if err := f.garden.Get(f.Context(), client.ObjectKey{Namespace: harness.GardenNamespace(), Name: s.name}, shoot); err != nil {
+	if err := f.garden.Get(f.Context(), client.ObjectKey{Namespace: f.garden.Namespace(), Name: s.name}, shoot); err != nil {
 		return finalState{}, err
 	}
 

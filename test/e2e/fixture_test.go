@@ -5,14 +5,47 @@ import (
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-func TestMain(m *testing.M) { postgrestest.Main(m) }
+func TestMain(m *testing.M) { postgrestest.Main(runner{m}) }
+
+// runner runs the tests of the package, and then the functions in atEnd.
+type runner struct{ *testing.M }
+
+// atEnd contains functions that stop programs that several tests have shared.
+var atEnd []func()
+
+func (r runner) Run() int {
+	code := r.M.Run()
+
+	for _, stop := range atEnd {
+		stop()
+	}
+
+	return code
+}
+
+// project is a project of a garden, with a client for the garden. It implements harness.Garden.
+type project struct {
+	client.WithWatch
+
+	name string
+}
+
+func (p project) Client() client.WithWatch { return p.WithWatch }
+func (p project) Project() string          { return p.name }
+func (p project) Namespace() string        { return gardenlet.Namespace(p.name) }
+
+// projectOf returns the project of a fake garden.
+func projectOf(memory *fakegarden.Memory) project { return project{memory.Client(), memory.Project()} }
 
 // platform is a client of a broker. It orders instances through the Open Service Broker API, and calls the operator API.
 type platform struct{ harness.Client }

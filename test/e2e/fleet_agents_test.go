@@ -18,7 +18,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/provisioner/clusteraccess"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
-	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // agentInterval is the agent's polling interval. It is short, so that the agent has connected before the Provisioner first
@@ -71,7 +70,7 @@ func (f *fleet) clusterConnector(shootName string) func(ctx context.Context) (dy
 
 		err := retry(ctx, func() (again bool, err error) {
 			shoot := &gardencorev1beta1.Shoot{}
-			if err := f.garden.Get(ctx, client.ObjectKey{Namespace: harness.GardenNamespace(), Name: shootName}, shoot); err != nil {
+			if err := f.garden.Get(ctx, client.ObjectKey{Namespace: f.garden.Namespace(), Name: shootName}, shoot); err != nil {
 				return true, err
 			}
 
@@ -79,7 +78,7 @@ func (f *fleet) clusterConnector(shootName string) func(ctx context.Context) (dy
 				return true, errors.New("the cluster has no address yet")
 			}
 
-			config, disconnect, err := clusteraccess.New(gardener.New(f.garden, harness.GardenNamespace())).Connect(ctx, shootName)
+			config, disconnect, err := clusteraccess.New(gardener.New(f.garden, f.garden.Namespace())).Connect(ctx, shootName)
 			if err != nil {
 				return true, err
 			}

@@ -70,7 +70,7 @@ func TestOutputOfFleetPage(t *testing.T) {
 			return strings.Contains(e.ebctl("orchestration", "get", page.arguments[pageOrchestration]), state)
 		})
 	}
-	garden := e.services.Garden.Client()
+	garden := e.services.Garden
 
 	// Of the first two upgrades in the second wave, one fails, and the other one ends only after the gate has closed.
 	failing := map[string]string{

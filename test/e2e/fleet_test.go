@@ -7,11 +7,9 @@ import (
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakedirector"
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
-	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -25,7 +23,7 @@ const (
 type fleet struct {
 	*testing.T
 
-	garden   client.WithWatch
+	garden   localProject
 	director *fakedirector.Director
 	postgres *postgrestest.Server
 
@@ -60,23 +58,16 @@ func newFleet(t *testing.T, settings ...string) *fleet {
 func newProvisioners(t *testing.T, runtimes string, settings ...string) *fleet {
 	t.Helper()
 
-	kubeconfig := localGarden(t, "--runtimes="+runtimes, "--cluster-creation=1s")
-
-	api, err := gardener.Connect(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	simulated, director := newDirector(t)
 	f := &fleet{
-		T: t, garden: api, director: simulated, postgres: postgrestest.Own(t, "max_connections=200"), brokers: &replicas{},
+		T: t, garden: localGarden(t, runtimes), director: simulated, postgres: postgrestest.Own(t, "max_connections=200"), brokers: &replicas{},
 	}
 	rows := harness.PostgresSettings(f.postgres.Database(t), "provisioner")
 
-	toGarden, proxied := proxyGarden(t, kubeconfig)
+	toGarden, proxied := proxyGarden(t, f.garden.kubeconfig)
 	f.toGarden = toGarden
 	f.provisioners = newReplicas(t, "provisioner", provisionerReplicas, append(append(harness.DatabaseVariables(rows),
-		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+proxied), append([]string{
+		"APP_GARDENER_PROJECT="+f.garden.name, "APP_GARDENER_KUBECONFIG_PATH="+proxied), append([]string{
 		"APP_DIRECTOR_ENABLED=true", "APP_DIRECTOR_URL=" + director.URL, "APP_DIRECTOR_OAUTH_PATH=" + director.OAuthPath,
 	}, settings...)...)...)
 
@@ -103,7 +94,7 @@ func (f *fleet) allReady() {
 func (f *fleet) shoots() []gardencorev1beta1.Shoot {
 	f.Helper()
 
-	return harness.Shoots(f.T, f.garden, harness.GardenNamespace())
+	return harness.Shoots(f.T, f.garden)
 }
 
 // kill ends a replica with SIGKILL and starts it again.

@@ -19,7 +19,7 @@ func TestGardenerOutage(t *testing.T) {
 	const instances = 6
 
 	began := time.Now()
-	p := startPrograms(t, localGarden(t, "--runtimes=shared", "--cluster-creation=1s"))
+	p := startPrograms(t, sharedGarden(t, "simulated"))
 	p.toGarden.block(true)
 
 	cut := time.Now()

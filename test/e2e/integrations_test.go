@@ -55,7 +55,7 @@ func testDeletionLeavesNothing(t *testing.T, c kymaInstaller) {
 	})
 	e.usePool(server.URL + "/cleanup")
 
-	account := poolAccount(1) // the account of the trial instance
+	account := poolAccount(harness.GardenNamespace(), 1) // the account of the trial instance
 	account.Labels[gardenclient.LabelType], account.Provider.Type = "azure", "azure"
 
 	if err := e.services.Garden.Client().Create(t.Context(), account); err != nil {
@@ -115,7 +115,7 @@ func testDeletionLeavesNothing(t *testing.T, c kymaInstaller) {
 		t.Errorf("Gardener still has %d clusters, and Director the runtimes %v", len(clusters), runtimes)
 	}
 
-	for _, account := range poolAccounts(t, e.services.Garden.Client()) {
+	for _, account := range poolAccounts(t, e.services.Garden.Client(), e.services.Garden.Namespace()) {
 		if account.Labels[gardenclient.LabelDirty] != "true" {
 			t.Errorf("the account %s waits for no cleanup: %v", account.Name, account.Labels)
 		}

@@ -13,9 +13,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -24,7 +22,7 @@ type programs struct {
 	*testing.T
 	platform
 
-	garden client.Client
+	garden localProject
 	// toGarden forwards the Provisioner's connections to the garden.
 	toGarden *tcpProxy
 	// broker and provisioner are the most recently started processes.
@@ -32,47 +30,16 @@ type programs struct {
 	start               map[string]func() *harness.Program
 }
 
-// gardenProgram returns the path of the local garden's executable.
-func gardenProgram(t *testing.T) string {
+func startPrograms(t *testing.T, garden localProject) *programs {
 	t.Helper()
 
-	program, err := filepath.Abs(filepath.Join(harness.Root, ".bin", "garden"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return program
+	return startProgramsOn(t, garden, harness.Postgres)
 }
 
-// localGarden runs the local garden until the test ends and returns its kubeconfig.
-func localGarden(t *testing.T, arguments ...string) string {
+func startProgramsOn(t *testing.T, garden localProject, database harness.Database) *programs {
 	t.Helper()
 
-	line := harness.Launch(t, nil, gardenProgram(t), append([]string{"--dir", t.TempDir()}, arguments...)...).Line()
-
-	kubeconfig, found := strings.CutPrefix(line, "garden ready kubeconfig=")
-	if !found {
-		t.Fatalf("the first line of the garden is %q", line)
-	}
-
-	return kubeconfig
-}
-
-func startPrograms(t *testing.T, kubeconfig string) *programs {
-	t.Helper()
-
-	return startProgramsOn(t, kubeconfig, harness.Postgres)
-}
-
-func startProgramsOn(t *testing.T, kubeconfig string, database harness.Database) *programs {
-	t.Helper()
-
-	api, err := gardener.Connect(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	toGarden, proxied := proxyGarden(t, kubeconfig)
+	toGarden, proxied := proxyGarden(t, garden.kubeconfig)
 	brokerProgram, provisionerProgram := harness.Build(t, "broker"), harness.Build(t, "provisioner")
 	address, provisionerAddress := harness.FreeAddress(t), harness.FreeAddress(t)
 	brokerVariables := append(harness.DatabaseVariables(database(t, "broker")),
@@ -80,10 +47,10 @@ func startProgramsOn(t *testing.T, kubeconfig string, database harness.Database)
 		"APP_PROVISIONER_URL=http://"+provisionerAddress+"/graphql", "APP_SHUTDOWN_DELAY=0s")
 	provisionerVariables := append(harness.DatabaseVariables(database(t, "provisioner")),
 		"APP_ADDRESS="+provisionerAddress, "APP_STATUS_ADDRESS="+harness.FreeAddress(t),
-		"APP_GARDENER_PROJECT=local", "APP_GARDENER_KUBECONFIG_PATH="+proxied, "APP_SHUTDOWN_DELAY=0s")
+		"APP_GARDENER_PROJECT="+garden.name, "APP_GARDENER_KUBECONFIG_PATH="+proxied, "APP_SHUTDOWN_DELAY=0s")
 
 	p := &programs{
-		T: t, platform: newPlatform(t, "http://"+address), garden: api, toGarden: toGarden,
+		T: t, platform: newPlatform(t, "http://"+address), garden: garden, toGarden: toGarden,
 		start: map[string]func() *harness.Program{
 			"broker":      func() *harness.Program { return harness.Launch(t, brokerVariables, brokerProgram) },
 			"provisioner": func() *harness.Program { return harness.Launch(t, provisionerVariables, provisionerProgram) },
@@ -130,7 +97,7 @@ func proxyGarden(t *testing.T, kubeconfig string) (proxy *tcpProxy, path string)
 func (p *programs) shoots() []gardencorev1beta1.Shoot {
 	p.Helper()
 
-	return harness.Shoots(p.T, p.garden, harness.GardenNamespace())
+	return harness.Shoots(p.T, p.garden)
 }
 
 // waitForShoot waits for a Shoot whose last operation has the given state.
@@ -174,7 +141,7 @@ func (p *programs) restart(victim string) { *p.running(victim) = p.start[victim]
 func TestKilledPrograms(t *testing.T) {
 	t.Parallel()
 
-	p := startPrograms(t, localGarden(t, "--runtimes=shared", "--cluster-creation=1s"))
+	p := startPrograms(t, sharedGarden(t, "simulated"))
 
 	points := map[string]struct {
 		reason string

@@ -9,20 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/environment-broker/environment-broker/provisioner/gardener"
 )
 
 // TestRuntimesWithKymaOnLocalGarden runs testKyma with real API servers.
 func TestRuntimesWithKymaOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
-	api, err := gardener.Connect(localGarden(t, "--cluster-creation=1s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	testKyma(t, api, clusters.defineServices)
+	testKyma(t, sharedGarden(t, "own").project, clusters.defineServices)
 }
 
 // defineServices creates the service catalog's custom resource definitions in a runtime.

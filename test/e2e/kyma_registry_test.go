@@ -25,7 +25,7 @@ type restartEnv struct {
 	*testing.T
 
 	settings provisioner.Config
-	garden   client.WithWatch
+	garden   project
 	// locked prevents the garden from issuing kubeconfigs, so the Provisioner cannot reach any cluster.
 	locked atomic.Bool
 	log    *logBuffer
@@ -56,7 +56,8 @@ func newRestartEnv(t *testing.T) *restartEnv {
 
 	memory := harness.StartGarden(t, 200*time.Millisecond)
 	r := &restartEnv{T: t, settings: harness.ProvisionerSettings(harness.SQLite(t, "provisioner")), log: &logBuffer{}}
-	r.garden = interceptor.NewClient(memory.Client(), interceptor.Funcs{
+	r.garden = projectOf(memory)
+	r.garden.WithWatch = interceptor.NewClient(memory.Client(), interceptor.Funcs{
 		SubResourceCreate: func(ctx context.Context, c client.Client, name string, object, sub client.Object,
 			options ...client.SubResourceCreateOption,
 		) error {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
-	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/installation/bundles"
 )
 
@@ -19,12 +18,7 @@ func TestSourcesThroughBundles(t *testing.T) {
 
 	h := startHub(t)
 
-	api, err := gardener.Connect(localGarden(t, "--cluster-creation=1s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	testSources(t, api, h.wantSources, h.configure)
+	testSources(t, sharedGarden(t, "own").project, h.wantSources, h.configure)
 }
 
 // wantSources checks that the runtime has one BundleDeployment for each of the given components, and none for other components with

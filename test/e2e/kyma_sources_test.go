@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/test/harness"
@@ -81,16 +80,16 @@ func (s *sources) names(c clusters, runtimeID string) []string {
 func TestComponentsOfOtherSources(t *testing.T) {
 	t.Parallel()
 
-	testSources(t, harness.StartGarden(t, 200*time.Millisecond).Client(), func(string, ...string) {})
+	testSources(t, projectOf(harness.StartGarden(t, 200*time.Millisecond)), func(string, ...string) {})
 }
 
 // testSources installs, changes and removes components whose manifests come from sources other than a release. After each
 // installation, it calls check with the runtime's components that have such a source.
-func testSources(t *testing.T, api client.WithWatch, check func(runtimeID string, components ...string), configure ...func(*provisioner.Config)) {
+func testSources(t *testing.T, garden project, check func(runtimeID string, components ...string), configure ...func(*provisioner.Config)) {
 	t.Helper()
 
 	s := startSources(t)
-	c := newClusters(t, api, append(configure, func(config *provisioner.Config) {
+	c := newClusters(t, garden, append(configure, func(config *provisioner.Config) {
 		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
 		config.Kyma.SourcesCachePath, config.Kyma.SourcesCAFile, config.Kyma.SourcesNetworks = t.TempDir(), s.certificate, []string{"127.0.0.1/32"}
 	})...)

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/test/harness"
@@ -86,10 +85,10 @@ func (c clusters) wantInstalled(reason string, want, got installed) {
 
 // testKyma provisions, upgrades, rolls back, hibernates and removes a runtime with Kyma. It calls whenCreated once the runtime
 // exists.
-func testKyma(t *testing.T, api client.WithWatch, whenCreated func(c clusters, runtimeID string), configure ...func(*provisioner.Config)) {
+func testKyma(t *testing.T, garden project, whenCreated func(c clusters, runtimeID string), configure ...func(*provisioner.Config)) {
 	t.Helper()
 
-	c := newClusters(t, api, func(config *provisioner.Config) {
+	c := newClusters(t, garden, func(config *provisioner.Config) {
 		config.Kyma.ReleasesPath = filepath.Join("..", "..", "resources", "releases")
 
 		for _, apply := range configure {
@@ -221,6 +220,5 @@ func (c clusters) rollBackTwice(runtimeID string) {
 func TestRuntimesWithKyma(t *testing.T) {
 	t.Parallel()
 
-	memory := harness.StartGarden(t, 200*time.Millisecond)
-	testKyma(t, memory.Client(), func(clusters, string) {})
+	testKyma(t, projectOf(harness.StartGarden(t, 200*time.Millisecond)), func(clusters, string) {})
 }

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox"
-	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -18,7 +17,7 @@ import (
 func TestInstanceOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
-	p := startPrograms(t, localGarden(t, "--cluster-creation=1s"))
+	p := startPrograms(t, sharedGarden(t, "own"))
 
 	p.Create("real", harness.PlanTrial)
 	p.WantSucceeded("real")
@@ -41,12 +40,7 @@ func TestInstanceOnLocalGarden(t *testing.T) {
 func TestAgentConnectsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
-	api, err := gardener.Connect(localGarden(t, "--cluster-creation=1s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	testAgent(t, api)
+	testAgent(t, sharedGarden(t, "own").project)
 }
 
 // TestSandboxAgentsOnLocalGarden checks that the sandbox runs agents in the clusters of the local garden, as with `make run-garden`.
@@ -57,16 +51,4 @@ func TestSandboxAgentsOnLocalGarden(t *testing.T) {
 
 	withSandbox(t, config, sandbox.Programs{Garden: gardenProgram(t)}, func(c agentEnv) { c.reconnectAndRemove(c.provisionConnected()) })
 	wantNoDirectorRuntimes(t, config.Dir)
-}
-
-// TestRuntimeChangesOnLocalGarden checks that Gardener's API server accepts the Shoots of all providers and their changes.
-func TestRuntimeChangesOnLocalGarden(t *testing.T) {
-	t.Parallel()
-
-	api, err := gardener.Connect(localGarden(t, "--cluster-creation=1s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	testRuntimeChanges(t, api)
 }

@@ -110,7 +110,7 @@ func TestLogLinesOfServices(t *testing.T) {
 	t.Parallel()
 
 	garden, kubeconfig := serveUnsteadily(t, harness.StartGarden(t, 100*time.Millisecond))
-	if err := poolAPI(t, kubeconfig).Create(t.Context(), poolAccount(0)); err != nil {
+	if err := poolAPI(t, kubeconfig).Create(t.Context(), poolAccount(harness.GardenNamespace(), 0)); err != nil {
 		t.Fatal(err)
 	}
 

@@ -19,7 +19,7 @@ import (
 // faults replaces the faults that the fake garden injects into its clusters.
 func (e env) faults(faults map[string]string) {
 	e.Helper()
-	harness.InjectClusterFaults(e.TB, e.services.Garden.Client(), faults)
+	harness.InjectClusterFaults(e.TB, e.services.Garden, faults)
 }
 
 // changeShoot changes the only Shoot of the garden and retries after conflicts.

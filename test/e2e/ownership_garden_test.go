@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -30,7 +29,7 @@ const (
 type ownership struct {
 	*testing.T
 
-	api    client.WithWatch
+	garden project
 	shoots *gardener.Client
 	name   string
 }
@@ -40,22 +39,49 @@ type ownership struct {
 func TestFieldsOfFormerManagersOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
-	kubeconfig := localGarden(t, "--runtimes=shared")
-
-	api, err := gardener.Connect(filepath.Join(filepath.Dir(kubeconfig), "admin.kubeconfig"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	garden := sharedGarden(t, "simulated").asAdmin(t)
 
 	on := func(t *testing.T, name string) ownership {
 		t.Helper()
 
-		return ownership{T: t, api: api, shoots: gardener.New(api, harness.GardenNamespace()), name: name}
+		return ownership{T: t, garden: garden.project, shoots: gardener.New(garden, garden.Namespace()), name: name}
 	}
 
 	t.Run("Kyma Provisioner", func(t *testing.T) { on(t, "c-former").testKymaProvisioner() })
 	t.Run("earlier version", func(t *testing.T) { on(t, "c-earlier").testEarlierVersion(false) })
 	t.Run("earlier version beside this version", func(t *testing.T) { on(t, "c-concurrent").testEarlierVersion(true) })
+	t.Run("pools of an adopted Shoot", func(t *testing.T) { on(t, "c-adopted").testAdoptedPools(false) })
+	t.Run("pools of an adopted Shoot after a change", func(t *testing.T) { on(t, "c-changed").testAdoptedPools(true) })
+}
+
+// testAdoptedPools removes a worker pool from a Shoot whose pools belong to another manager, as in an adopted Shoot. The pool must be gone,
+// and the pool "theirs", which no order contains, must stay. If changed is true, our Provisioner changes the Shoot before.
+func (o ownership) testAdoptedPools(changed bool) {
+	o.applyAs("former-provisioner", o.order(3, "batch", "theirs").Shoot)
+
+	if changed {
+		o.change(4, "batch")
+	}
+
+	o.changeWith(func() *shoot.Objects {
+		objects := o.order(5)
+		objects.DroppedPools = []string{"batch"}
+
+		return objects
+	})
+
+	var pools []string
+	for _, worker := range o.get().Spec.Provider.Workers {
+		pools = append(pools, worker.Name)
+	}
+
+	if diff := cmp.Diff([]string{shoot.WorkerPool, "theirs"}, pools); diff != "" {
+		o.Errorf("pools: -want +got\n%s", diff)
+	}
+
+	if diff := cmp.Diff([]string{ownManager, "former-provisioner"}, o.managers()); diff != "" {
+		o.Errorf("managers: -want +got\n%s", diff)
+	}
 }
 
 // testKymaProvisioner changes a Shoot whose fields all belong to Kyma Provisioner. Fields that our order omits must stay.
@@ -63,11 +89,11 @@ func TestFieldsOfFormerManagersOnLocalGarden(t *testing.T) {
 //nolint:staticcheck // Kyma Provisioner sets fields that are deprecated now.
 func (o ownership) testKymaProvisioner() {
 	secretBinding := &gardencorev1beta1.SecretBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: harness.GardenNamespace(), Name: "former"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.garden.Namespace(), Name: "former"},
 		Provider:   &gardencorev1beta1.SecretBindingProvider{Type: "aws"},
-		SecretRef:  corev1.SecretReference{Namespace: harness.GardenNamespace(), Name: "aws"},
+		SecretRef:  corev1.SecretReference{Namespace: o.garden.Namespace(), Name: "aws"},
 	}
-	if err := o.api.Create(o.Context(), secretBinding); err != nil {
+	if err := o.garden.Create(o.Context(), secretBinding); err != nil {
 		o.Fatal(err)
 	}
 
@@ -85,7 +111,7 @@ func (o ownership) testKymaProvisioner() {
 	before := swapped.DeepCopy()
 	swapped.Spec.SecretBindingName, swapped.Spec.CredentialsBindingName = nil, new("aws")
 
-	if err := o.api.Patch(o.Context(), swapped, client.MergeFrom(before)); err != nil {
+	if err := o.garden.Patch(o.Context(), swapped, client.MergeFrom(before)); err != nil {
 		o.Fatal(err)
 	}
 
@@ -162,7 +188,7 @@ func (o ownership) order(machines int32, pools ...string) *shoot.Objects {
 
 	objects, err := shoot.Build(shoot.Runtime{
 		ID: o.runtimeID(), OperationID: "op-1", Tenant: "acme", SubAccount: "acme-dev", Config: config,
-	}, shoot.Options{Namespace: harness.GardenNamespace()})
+	}, shoot.Options{Namespace: o.garden.Namespace()})
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -174,10 +200,17 @@ func (o ownership) order(machines int32, pools ...string) *shoot.Objects {
 func (o ownership) change(machines int32, pools ...string) {
 	o.Helper()
 
+	o.changeWith(func() *shoot.Objects { return o.order(machines, pools...) })
+}
+
+// changeWith is change with other objects than those of order.
+func (o ownership) changeWith(objects func() *shoot.Objects) {
+	o.Helper()
+
 	var err error
 
 	if !harness.Within(harness.Patience, func() bool {
-		err = o.shoots.Change(o.Context(), o.get(), o.order(machines, pools...))
+		err = o.shoots.Change(o.Context(), o.get(), objects())
 
 		return err == nil
 	}) {
@@ -196,7 +229,7 @@ func (o ownership) applyAs(manager string, wanted *gardencorev1beta1.Shoot) {
 	}
 
 	if !harness.Within(harness.Patience, func() bool {
-		err = o.api.Apply(o.Context(), client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(manager), client.ForceOwnership)
+		err = o.garden.Apply(o.Context(), client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner(manager), client.ForceOwnership)
 
 		return err == nil
 	}) {
@@ -208,7 +241,7 @@ func (o ownership) get() *gardencorev1beta1.Shoot {
 	o.Helper()
 
 	existing := &gardencorev1beta1.Shoot{}
-	if err := o.api.Get(o.Context(), client.ObjectKey{Namespace: harness.GardenNamespace(), Name: o.name}, existing); err != nil {
+	if err := o.garden.Get(o.Context(), client.ObjectKey{Namespace: o.garden.Namespace(), Name: o.name}, existing); err != nil {
 		o.Fatal(err)
 	}
 

@@ -24,15 +24,14 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// TestDocumentedPermissionsSuffice provisions, changes and removes runtimes with a ServiceAccount that has exactly the
+// TestDocumentedPermissionsSuffice checks that Gardener's API server accepts the Shoots of all providers and their changes from a ServiceAccount that has exactly the
 // documented permissions. The Provisioner authenticates with a short-lived token from a file.
 func TestDocumentedPermissionsSuffice(t *testing.T) {
 	t.Parallel()
 
-	folder := t.TempDir()
-	localGarden(t, "--cluster-creation=1s", "--dir", folder)
+	garden := sharedGarden(t, "own")
 
-	api, err := gardener.Connect(provisionerAccount(t, filepath.Join(folder, "admin.kubeconfig")))
+	api, err := gardener.Connect(provisionerAccount(t, garden))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,18 +41,18 @@ func TestDocumentedPermissionsSuffice(t *testing.T) {
 		"Shoots": &gardencorev1beta1.ShootList{}, "their ConfigMaps": &corev1.ConfigMapList{},
 	} {
 		harness.Until(t, "the permission to list "+kind, func() bool {
-			return api.List(t.Context(), list, client.InNamespace(harness.GardenNamespace())) == nil
+			return api.List(t.Context(), list, client.InNamespace(garden.Namespace())) == nil
 		})
 	}
 
-	testRuntimeChanges(t, api)
+	testRuntimeChanges(t, project{api, garden.name})
 }
 
 // provisionerAccount creates a ServiceAccount with the documented role and returns the path of its kubeconfig.
-func provisionerAccount(t *testing.T, admin string) string {
+func provisionerAccount(t *testing.T, project localProject) string {
 	t.Helper()
 
-	config, err := clientcmd.BuildConfigFromFlags("", admin)
+	config, err := clientcmd.BuildConfigFromFlags("", project.admin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +63,8 @@ func provisionerAccount(t *testing.T, admin string) string {
 	}
 
 	role := documentedRole(t)
+	role.Namespace = project.Namespace()
+
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: role.Namespace, Name: "provisioner"}}
 
 	if _, err := garden.CoreV1().ServiceAccounts(role.Namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {

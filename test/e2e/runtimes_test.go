@@ -30,21 +30,23 @@ type clusters struct {
 	*testing.T
 
 	url    string
-	garden client.WithWatch
+	garden project
 }
 
 // newClusters runs a Provisioner with the given garden until the test ends.
-func newClusters(t *testing.T, api client.WithWatch, configure ...func(*provisioner.Config)) clusters {
+func newClusters(t *testing.T, garden project, configure ...func(*provisioner.Config)) clusters {
 	t.Helper()
 
 	settings := harness.ProvisionerSettings(harness.SQLite(t, "provisioner"))
+	settings.Gardener.Project = garden.name
+
 	for _, each := range configure {
 		each(&settings)
 	}
 
-	url, _ := harness.StartProvisioner(t, api, settings, logging.Discard())
+	url, _ := harness.StartProvisioner(t, garden, settings, logging.Discard())
 
-	return clusters{T: t, url: url, garden: api}
+	return clusters{T: t, url: url, garden: garden}
 }
 
 // operationStatus is an operation in the Provisioner's responses.
@@ -132,7 +134,7 @@ func (c clusters) shoot(name string) *gardencorev1beta1.Shoot {
 	c.Helper()
 
 	found := &gardencorev1beta1.Shoot{}
-	if err := c.garden.Get(context.Background(), client.ObjectKey{Namespace: harness.GardenNamespace(), Name: name}, found); err != nil {
+	if err := c.garden.Get(context.Background(), client.ObjectKey{Namespace: c.garden.Namespace(), Name: name}, found); err != nil {
 		c.Fatal(err)
 	}
 
@@ -144,7 +146,7 @@ func (c clusters) configMaps(runtimeID string) []corev1.ConfigMap {
 	c.Helper()
 
 	found := &corev1.ConfigMapList{}
-	if err := c.garden.List(context.Background(), found, client.InNamespace(harness.GardenNamespace()),
+	if err := c.garden.List(context.Background(), found, client.InNamespace(c.garden.Namespace()),
 		client.MatchingLabels{shoot.LabelRuntimeID: runtimeID}); err != nil {
 		c.Fatal(err)
 	}
@@ -260,10 +262,10 @@ func clusterOf(provider string) map[string]any {
 }
 
 // testRuntimeChanges orders, changes and removes a cluster on each cloud provider.
-func testRuntimeChanges(t *testing.T, api client.WithWatch) {
+func testRuntimeChanges(t *testing.T, garden project) {
 	t.Helper()
 
-	shared := newClusters(t, api)
+	shared := newClusters(t, garden)
 
 	for _, provider := range []string{"aws", "azure", "gcp", "openstack"} {
 		t.Run(provider, func(t *testing.T) {
@@ -497,6 +499,5 @@ func (c clusters) checkRejections(runtimeID string) {
 func TestRuntimeChanges(t *testing.T) {
 	t.Parallel()
 
-	memory := harness.StartGarden(t, 200*time.Millisecond)
-	testRuntimeChanges(t, memory.Client())
+	testRuntimeChanges(t, projectOf(harness.StartGarden(t, 200*time.Millisecond)))
 }

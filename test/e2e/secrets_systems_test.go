@@ -197,7 +197,7 @@ func (k kymaInstaller) add(t *testing.T, known *secrets) {
 func (e env) usePool(hook string) {
 	e.Helper()
 
-	garden, account := e.services.Garden.Client(), poolAccount(0)
+	garden, account := e.services.Garden.Client(), poolAccount(harness.GardenNamespace(), 0)
 	account.CredentialsRef.Name = "pool-credentials"
 
 	for _, object := range []client.Object{

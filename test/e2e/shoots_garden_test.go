@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -27,17 +26,11 @@ import (
 func TestGoldenShootsOnLocalGarden(t *testing.T) {
 	t.Parallel()
 
-	kubeconfig := localGarden(t, "--project=kyma", "--runtimes=shared")
-
+	garden := sharedGarden(t, "simulated")
 	recorded := &warnings{}
-	member := recorded.member(t, kubeconfig)
+	member := recorded.member(t, garden.kubeconfig)
 
-	admin, err := gardener.Connect(filepath.Join(filepath.Dir(kubeconfig), "admin.kubeconfig"))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	createReferences(t, admin)
+	createReferences(t, garden.asAdmin(t))
 
 	files, err := filepath.Glob(filepath.Join(harness.Root, "provisioner", "shoot", "testdata", "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -50,6 +43,8 @@ func TestGoldenShootsOnLocalGarden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
+			text = bytes.ReplaceAll(text, []byte("garden-kyma"), []byte(garden.Namespace()))
 
 			for document := range bytes.SplitSeq(text, []byte("---\n")) {
 				object := &unstructured.Unstructured{}
@@ -125,7 +120,7 @@ func wantAccepted(t *testing.T, member client.Client, object *unstructured.Unstr
 }
 
 // createReferences creates the objects that the golden Shoots refer to and that a new garden lacks.
-func createReferences(t *testing.T, admin client.Client) {
+func createReferences(t *testing.T, admin localProject) {
 	t.Helper()
 
 	profile := &gardencorev1beta1.CloudProfile{}
@@ -133,7 +128,9 @@ func createReferences(t *testing.T, admin client.Client) {
 		t.Fatal(err)
 	}
 
-	namespaced := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "garden-kyma", Name: name} }
+	namespaced := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: admin.Namespace(), Name: name}
+	}
 
 	const policy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}]}`
 
@@ -151,7 +148,7 @@ func createReferences(t *testing.T, admin client.Client) {
 		&corev1.Secret{ObjectMeta: namespaced("dns")},
 		&corev1.Secret{ObjectMeta: namespaced("other")},
 	} {
-		if err := admin.Create(t.Context(), object); err != nil {
+		if err := client.IgnoreAlreadyExists(admin.Create(t.Context(), object)); err != nil {
 			t.Fatalf("%T %s: %v", object, object.GetName(), err)
 		}
 	}

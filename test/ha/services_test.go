@@ -16,10 +16,8 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/program/replica"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
-	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/gardenlet"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
-	"github.com/environment-broker/environment-broker/storage/storagetest"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -131,6 +129,7 @@ func databaseSettings(name, host, port string) replica.Database {
 	return settings
 }
 
+// open opens a database and closes it after the test.
 func (c *cluster) open(settings replica.Database) *storage.DB {
 	c.Helper()
 
@@ -139,7 +138,20 @@ func (c *cluster) open(settings replica.Database) *storage.DB {
 		c.Fatal(err)
 	}
 
-	return storagetest.Open(c.TB, config)
+	db, err := storage.Open(c.Context(), config)
+	if err != nil {
+		c.Fatal(err)
+	}
+
+	tb := c.TB // run replaces it
+	tb.Cleanup(func() {
+		// Unused connections to a former primary are broken.
+		if err := db.Close(); err != nil {
+			tb.Log(err)
+		}
+	})
+
+	return db
 }
 
 // checkClusters compares the instances that the customers have with the rows of both services and with the Shoots.
@@ -157,7 +169,7 @@ func (s *services) checkClusters() {
 func (s *services) shoots() []string {
 	s.Helper()
 
-	found := harness.Shoots(s, s.garden.Client(), gardenlet.Namespace(fakegarden.DefaultProject))
+	found := harness.Shoots(s, s.garden)
 	names := make([]string, 0, len(found))
 
 	for _, shoot := range found {

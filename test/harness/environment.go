@@ -123,35 +123,45 @@ func (e *Environment) RestartBroker() {
 func (e *Environment) Shoots(options ...client.ListOption) []gardencorev1beta1.Shoot {
 	e.Helper()
 
-	return Shoots(e.TB, e.Garden.Client(), e.Garden.Namespace(), options...)
+	return Shoots(e.TB, e.Garden, options...)
 }
 
-// Shoots returns the Shoots in a namespace of a garden that match the options.
-func Shoots(tb testing.TB, garden client.Client, namespace string, options ...client.ListOption) []gardencorev1beta1.Shoot {
+// Garden is a project of a garden. *fakegarden.Memory implements it, and so do projects of local gardens.
+type Garden interface {
+	// Client returns a client for the garden.
+	Client() client.WithWatch
+	// Project returns the name of the project.
+	Project() string
+	// Namespace returns the namespace of the project's Shoots.
+	Namespace() string
+}
+
+// GardenNamespace returns the namespace of the default project.
+func GardenNamespace() string { return gardenlet.Namespace(fakegarden.DefaultProject) }
+
+// Shoots returns the Shoots of a project that match the options.
+func Shoots(tb testing.TB, garden Garden, options ...client.ListOption) []gardencorev1beta1.Shoot {
 	tb.Helper()
 
 	found := &gardencorev1beta1.ShootList{}
-	if err := garden.List(context.WithoutCancel(tb.Context()), found, append(options, client.InNamespace(namespace))...); err != nil {
+	if err := garden.Client().List(context.WithoutCancel(tb.Context()), found, append(options, client.InNamespace(garden.Namespace()))...); err != nil {
 		tb.Fatal(err)
 	}
 
 	return found.Items
 }
 
-// GardenNamespace returns the namespace of the default project, in which the Provisioners of the tests create their Shoots.
-func GardenNamespace() string { return gardenlet.Namespace(fakegarden.DefaultProject) }
-
-// InjectClusterFaults replaces the faults that a garden injects into the clusters of the default project. The keys are Shoot names;
-// the fault under gardenlet.FaultDefault applies to all other Shoots. Nil removes all faults.
-func InjectClusterFaults(tb testing.TB, garden client.Client, faults map[string]string) {
+// InjectClusterFaults replaces the faults that a garden injects into the clusters of the project. The keys are Shoot names; the
+// fault under gardenlet.FaultDefault applies to all other Shoots. Nil removes all faults.
+func InjectClusterFaults(tb testing.TB, garden Garden, faults map[string]string) {
 	tb.Helper()
 
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: GardenNamespace(), Name: gardenlet.FaultsConfigMap}}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: garden.Namespace(), Name: gardenlet.FaultsConfigMap}}
 
-	err := client.IgnoreNotFound(garden.Delete(context.Background(), config.DeepCopy()))
+	err := client.IgnoreNotFound(garden.Client().Delete(context.Background(), config.DeepCopy()))
 	if err == nil && len(faults) > 0 {
 		config.Data = faults
-		err = garden.Create(context.Background(), config)
+		err = garden.Client().Create(context.Background(), config)
 	}
 
 	if err != nil {

@@ -136,6 +136,11 @@ func TestModelRejects(t *testing.T) {
 			"an operation fails without a fault or a cancellation",
 			readyInstance().then(updatingTo(nodes{max: 12}), started("update")).then(polling("update"), shown(failed)),
 		},
+		"removal hidden by its ID": {
+			"a poll that names a successful removal for an earlier instance with the same ID does not find it",
+			boundInstance().then(unbinding(), started("unbind")).then(pollingBinding(""), shown(succeeded)).then(removing(), started("delete")).
+				then(polling("delete"), shown(succeeded)).then(ordering(0), started("c2")).then(pollingBinding("unbind"), status(missing)),
+		},
 		"update of an absent instance": {"an instance that was never ordered is updated", (&builder{}).then(updatingTo(larger), started("update"))},
 		"succeeded after it was gone": {
 			"the newest operation is the creation, although an earlier response showed the deletion",
@@ -329,6 +334,13 @@ func TestModelAccepts(t *testing.T) {
 			"an instance with a binding is created, updated and deleted",
 			deletedInstance().then(polling(""), shown(succeeded)).then(fetching(), status(missing)).then(pollingBinding(""), status(missing)).
 				then(removing(), status(gone)).then(ordering(1), started("c2")),
+		},
+		"removal for an earlier instance": {
+			"without its ID, a poll no longer finds the removal of a binding of an earlier instance with the same ID",
+			boundInstance().then(unbinding(), started("unbind")).then(pollingBinding(""), shown(succeeded)).then(removing(), started("delete")).
+				then(polling("delete"), shown(succeeded)).then(pollingBinding(""), shown(succeeded)).then(ordering(0), started("c2")).
+				then(pollingBinding(""), status(missing)).then(pollingBinding("unbind"), shown(succeeded)).then(polling("c2"), shown(succeeded)).
+				then(binding0(0), started("b2")).then(pollingBinding(""), shown(succeeded)),
 		},
 		"fetch during the end of an update": {
 			"two fetches overlap, and the one that started later shows the old parameters",

@@ -21,7 +21,7 @@ const (
 	roundLimit = 20 * time.Second
 	// exerciseLimit limits how long a run may add rounds until each kind of response has occurred often enough. Only a very slow
 	// machine needs this time.
-	exerciseLimit = 90 * time.Second
+	exerciseLimit = harness.Patience
 	// clusterCreation is the time that the garden takes to create or change a cluster. A deletion takes half as long.
 	clusterCreation = 100 * time.Millisecond
 )

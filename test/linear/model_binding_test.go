@@ -208,13 +208,18 @@ func (s *state) fetchBinding(c call, a answer) (*state, string) {
 
 // pollBinding predicts the response to GET …/service_bindings/{id}/last_operation. Once a binding is gone, polls no longer find
 // the operation that created it, because the binding would then seem to exist. If that operation failed, only polls that name it still
-// find it.
+// find it. A poll that names no operation does not find an operation on a binding of an earlier instance.
 func (s *state) pollBinding(c call, a answer) (*state, string) {
 	b := s.bindings[c.binding]
 
 	index := indexOf(b.operations, c.operation)
 	if index < 0 {
 		return s.unchanged(a, missing)
+	}
+
+	// The broker compares times, so it may still show an operation that was accepted while the order of the new instance was waiting.
+	if index < b.former && c.operation == "" && a.status == missing {
+		return s, ""
 	}
 
 	polled := b.operations[index]

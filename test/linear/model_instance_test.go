@@ -21,6 +21,10 @@ func (s *state) order(c call, a answer) (*state, string) {
 
 		next.variant, next.nodes = c.variant, initialNodes()
 
+		for i := range next.bindings {
+			next.bindings[i].former = len(next.bindings[i].operations)
+		}
+
 		return next, ""
 	case s.phase == absent:
 		return s.unchanged(a, unprocessable, asyncRequired)

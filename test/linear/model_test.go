@@ -80,6 +80,8 @@ type binding struct {
 	operations []operation
 	// first is the index of the operation that created the binding. It is unused if the phase is absent.
 	first int
+	// former is the number of operations on bindings of earlier instances with the same ID. It is 0 while there is no instance.
+	former int
 }
 
 // wait is a synchronous request that was accepted and has no response yet.
@@ -135,7 +137,7 @@ func (s *state) equal(other *state) bool {
 
 	return slices.EqualFunc(s.bindings[:], other.bindings[:], func(one, other binding) bool {
 		return one.phase == other.phase && one.variant == other.variant && one.credentials == other.credentials &&
-			one.first == other.first && slices.Equal(one.operations, other.operations)
+			one.first == other.first && one.former == other.former && slices.Equal(one.operations, other.operations)
 	})
 }
 
@@ -340,7 +342,7 @@ func (s *state) endBinding(index int) *state {
 	if b.phase == creating || b.phase == ready {
 		bound.phase = ready
 	} else {
-		*bound = binding{phase: absent, operations: bound.operations}
+		*bound = binding{phase: absent, operations: bound.operations, former: bound.former}
 
 		if s.phase == deleting {
 			bound.operations[len(bound.operations)-1].progress = orphaned
@@ -378,6 +380,10 @@ func (s *state) cleanUp(index int) *state {
 	}
 
 	bound.operations = append(bound.operations, removal)
+
+	if last < bound.former {
+		bound.former++
+	}
 
 	return cleaned
 }

@@ -184,7 +184,7 @@ func rowBindingFetchableWhenReady(r *row) {
 // rowOperationsTimeOut orders a cluster that never becomes ready. The operation must fail before platforms stop polling.
 func rowOperationsTimeOut(r *row) {
 	isolated := r.isolated("APP_OPERATION_TIMEOUT=2s")
-	harness.InjectClusterFaults(r.t, isolated.Garden.Client(), harness.StuckClusters())
+	harness.InjectClusterFaults(r.t, isolated.Garden, harness.StuckClusters())
 
 	id := isolated.newID()
 	operation := isolated.want("an order", isolated.put(id, isolated.order()), http.StatusAccepted).Text("operation")

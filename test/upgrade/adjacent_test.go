@@ -33,7 +33,7 @@ func TestAdjacentVersions(t *testing.T) {
 				t.Run("ordered from "+string(v), func(t *testing.T) { runLife(t, r, "from-"+string(v), v) })
 			}
 
-			if shoots := harness.Shoots(t, r.garden.Client(), r.garden.Namespace()); len(shoots) != 0 {
+			if shoots := harness.Shoots(t, r.garden); len(shoots) != 0 {
 				t.Errorf("%d Shoots remain", len(shoots))
 			}
 		})

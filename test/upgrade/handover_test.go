@@ -32,7 +32,7 @@ func TestHandover(t *testing.T) {
 
 			c, suffixes := r.broker(v), []string{inGardener, unanswered, unsent}
 			prepareOrders(c, suffixes)
-			harness.InjectClusterFaults(t, r.garden.Client(), harness.StuckClusters())
+			harness.InjectClusterFaults(t, r.garden, harness.StuckClusters())
 
 			order(c, inGardener)
 			r.waitForWorkOnShoots(3)
@@ -57,7 +57,7 @@ func TestHandover(t *testing.T) {
 				lift()
 			}
 
-			harness.InjectClusterFaults(t, r.garden.Client(), nil)
+			harness.InjectClusterFaults(t, r.garden, nil)
 
 			c = r.broker(v.other())
 			for _, suffix := range suffixes {
@@ -68,7 +68,7 @@ func TestHandover(t *testing.T) {
 			wantBindingGone(c, "bound", "removed")
 
 			// Every instance has one Shoot, except the suspended and the deleted ones.
-			if want, got := 1+3*len(suffixes), len(harness.Shoots(t, r.garden.Client(), r.garden.Namespace())); got != want {
+			if want, got := 1+3*len(suffixes), len(harness.Shoots(t, r.garden)); got != want {
 				t.Errorf("%d Shoots, want %d", got, want)
 			}
 		})
@@ -152,7 +152,7 @@ func (r *replicas) waitForWorkOnShoots(want int) {
 	harness.Until(r, "Gardener to work on the Shoots", func() bool {
 		processing := 0
 
-		for _, shoot := range harness.Shoots(r, r.garden.Client(), r.garden.Namespace()) {
+		for _, shoot := range harness.Shoots(r, r.garden) {
 			if last := shoot.Status.LastOperation; last != nil && last.State == gardencorev1beta1.LastOperationStateProcessing {
 				processing++
 			}

@@ -98,7 +98,7 @@ func TestRollback(t *testing.T) {
 	c.Delete(unlabeled, harness.PlanAWS)
 	wantGone(c, unlabeled)
 
-	if shoots := harness.Shoots(t, r.garden.Client(), r.garden.Namespace()); len(shoots) != 0 {
+	if shoots := harness.Shoots(t, r.garden); len(shoots) != 0 {
 		t.Errorf("%d Shoots remain", len(shoots))
 	}
 }
@@ -177,7 +177,7 @@ func (r *replicas) createPattern() *gardencorev1beta1.Shoot {
 	c.Create("pattern", harness.PlanAWS)
 	c.WantSucceeded("pattern")
 
-	pattern := harness.Shoots(r, r.garden.Client(), r.garden.Namespace())[0]
+	pattern := harness.Shoots(r, r.garden)[0]
 	pattern.ObjectMeta = metav1.ObjectMeta{Namespace: pattern.Namespace, Labels: pattern.Labels, Annotations: pattern.Annotations}
 	pattern.Status = gardencorev1beta1.ShootStatus{}
 

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker/console/session"
@@ -21,13 +20,14 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakeoidc"
+	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { postgrestest.MainWithoutLeaks(m) }
 
 const users = "vera:v:viewer,adam:a:admin,cf:c:osb"
 
@@ -44,11 +44,18 @@ type fixture struct {
 	handler http.Handler
 }
 
-// newFixture starts a console. The functions change the options of auth and of the sessions.
+// newFixture starts a console with an SQLite database. The functions change the options of auth and of the sessions.
 func newFixture(t *testing.T, change ...func(*auth.Options, *session.Options)) *fixture {
 	t.Helper()
 
-	f := &fixture{T: t, clock: clocktesting.NewFakeClock(time.Now()), db: storagetest.SQLite(t)}
+	return newFixtureOn(t, storagetest.SQLite(t), change...)
+}
+
+// newFixtureOn starts a console with the given database.
+func newFixtureOn(t *testing.T, db *storage.DB, change ...func(*auth.Options, *session.Options)) *fixture {
+	t.Helper()
+
+	f := &fixture{T: t, clock: clocktesting.NewFakeClock(time.Now()), db: db}
 
 	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.handler.ServeHTTP(w, r) }))
 	t.Cleanup(f.server.Close)

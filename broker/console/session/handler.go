@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
@@ -189,19 +190,20 @@ func requireOrigin(next http.Handler) http.Handler {
 }
 
 // target returns the action and the object of a request, for audit entries about rejected requests. The action of a change is the
-// last path segment if it names an action of the console, and otherwise auditlog.ActionAccess. The pages record accepted changes
-// themselves.
+// last path segment if it names an action of the console, and otherwise auditlog.ActionAccess. An ID that the database cannot store
+// is left out. The pages record accepted changes themselves.
 func target(r *http.Request) audit.Target {
 	var found audit.Target
 
 	segments := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), Home), "/")
 	if len(segments) > 1 {
-		id, _ := url.PathUnescape(segments[1])
+		id, err := url.PathUnescape(segments[1])
 
-		switch segments[0] {
-		case "instances":
+		switch {
+		case err != nil || !storage.IsText(id):
+		case segments[0] == "instances":
 			found.InstanceID = id
-		case "operations", "orchestrations":
+		case segments[0] == "operations" || segments[0] == "orchestrations":
 			found.OperationID = id
 		}
 	}

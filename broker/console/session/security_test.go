@@ -11,6 +11,9 @@ import (
 	"github.com/environment-broker/environment-broker/broker/console/assets"
 	"github.com/environment-broker/environment-broker/broker/console/session"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
 func TestCrossSiteRequestsChangeNothing(t *testing.T) {
@@ -39,6 +42,28 @@ func TestCrossSiteRequestsChangeNothing(t *testing.T) {
 	if got := b.send(http.MethodPost, "/console/operations/one/cancel", nil); got.Status != http.StatusOK {
 		t.Errorf("a page of the console: got %d %s", got.Status, got.Body)
 	}
+}
+
+// TestRefusalsOfInvalidIDs checks that the audit log has rejected requests whose IDs PostgreSQL cannot store.
+func TestRefusalsOfInvalidIDs(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newFixtureOn(t, db)
+
+		for _, path := range []string{"/console/operations/a%00b/cancel", "/console/operations/%ff/retry"} {
+			if got := f.browser().send(http.MethodPost, path, nil); got.Status != http.StatusUnauthorized {
+				t.Errorf("POST %s: want status 401, got %d", path, got.Status)
+			}
+		}
+
+		found, err := f.entries.List(t.Context(), auditlog.Filter{Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if len(found) != 2 || found[0].OperationID != "" || found[1].OperationID != "" {
+			t.Errorf("want two entries without an ID, got %+v", found)
+		}
+	})
 }
 
 func TestSessionFixation(t *testing.T) {

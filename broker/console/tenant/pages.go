@@ -10,10 +10,11 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/instances"
 )
 
-// listed is the maximum number of instances per account on the home page. shown is the maximum number of past operations on an
+// listed is the maximum number of instances on a page of the home page's list. shown is the maximum number of past operations on an
 // instance's page.
 const listed, shown = 100, 10
 
@@ -33,29 +34,49 @@ func (p *Pages) problem(w http.ResponseWriter, r *http.Request, status int, titl
 	p.page(w, r, status, views.Page{Title: title, Body: views.Message(title, text, session.Home, "Back to the home page")})
 }
 
-// showHome lists the instances of the user's accounts. It does not list instances that the user only administers, because the
-// database cannot search for administrators: their names are encrypted. The user opens these instances by their links.
+// showHome shows a page of the instances of the user's accounts, newest first. It does not list instances that the user only
+// administers, because the database cannot search for administrators: their names are encrypted. The user opens these instances by
+// their links.
 func (p *Pages) showHome(w http.ResponseWriter, r *http.Request) {
-	var links []views.TenantLink
+	accounts := slices.DeleteFunc(slices.Clone(session.FromContext(r.Context()).Tenant.Accounts), func(account string) bool { return account == "" })
+	filter := instances.Filter{GlobalAccountIDs: accounts, Limit: listed + 1}
+	content := views.TenantHome{}
 
-	for _, account := range session.FromContext(r.Context()).Tenant.Accounts {
-		if account == "" {
-			continue // an empty filter would select all instances
-		}
-
-		found, err := p.Instances.List(r.Context(), instances.Filter{GlobalAccountID: account, Limit: listed})
-		if err != nil {
-			p.fail(w, r, err)
+	if text := r.URL.Query().Get("cursor"); text != "" {
+		cursor, valid := storage.ParseCursor(text)
+		if !valid || cursor.Sort != "" {
+			p.problem(w, r, http.StatusBadRequest, "Not available", textCursor)
 
 			return
 		}
 
-		for _, each := range found {
-			links = append(links, views.TenantLink{Address: Address(each.Instance.ID), Text: each.Instance.Name})
+		filter.Before, filter.BeforeID, content.Pager.First = cursor.At, cursor.ID, session.Home
+	}
+
+	var found []instances.Listed
+
+	// A filter without accounts would select all instances.
+	if len(filter.GlobalAccountIDs) > 0 {
+		var err error
+		if found, err = p.Instances.List(r.Context(), filter); err != nil {
+			p.fail(w, r, err)
+
+			return
 		}
 	}
 
-	p.page(w, r, http.StatusOK, views.Page{Title: "Instances", Body: views.TenantHome(links)})
+	if len(found) > listed {
+		found = found[:listed]
+		content.Pager.Next = session.Home + "?cursor=" + filter.After(found[listed-1].Instance).Cursor().String()
+	}
+
+	for _, each := range found {
+		content.Instances = append(content.Instances, views.TenantLink{Address: Address(each.Instance.ID), Text: each.Instance.Name})
+	}
+
+	content.Pager.Count, content.Pager.Total = len(found), -1
+
+	p.page(w, r, http.StatusOK, views.Page{Title: "Instances", Body: views.TenantHomePage(content)})
 }
 
 // Address returns the path of an instance's page.
@@ -78,6 +99,9 @@ func (p *Pages) showInstance(w http.ResponseWriter, r *http.Request) {
 
 		return
 	}
+
+	// Earlier operations belong to a deleted instance with the same ID, which may have had another owner.
+	past = slices.DeleteFunc(past, func(record process.Record) bool { return record.CreatedAt.Before(instance.CreatedAt) })
 
 	phase := environment.PhaseOf(past)
 	content := views.TenantInstance{

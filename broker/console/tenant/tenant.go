@@ -30,6 +30,7 @@ const codeOtherTenant = "OtherTenant"
 // Texts for users.
 const (
 	textNotFound    = "This page does not exist, or you may not see it."
+	textCursor      = "This page of the list does not exist. Start with the first page."
 	textUnavailable = "The page cannot be shown at the moment. Try again later."
 )
 

@@ -4,15 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
@@ -305,6 +308,56 @@ func TestAccess(t *testing.T) {
 	}
 }
 
+// TestManyInstances lists more instances of two accounts than a page of the home page shows. The accounts alternate, and all instances
+// have the same creation time, so only the IDs determine the order.
+func TestManyInstances(t *testing.T) {
+	f := newFixture(t)
+
+	want := map[string]int{}
+
+	for i := range 130 {
+		id := fmt.Sprintf("i-%03d", i)
+		want[tenant.Address(id)] = 1
+		f.add(id, []string{"acme", "more"}[i%2], process.Succeeded)
+	}
+
+	f.add("foreign", "other", process.Succeeded)
+
+	if _, err := storage.Exec(t.Context(), f.db.Writer(), `UPDATE instances SET created_at = ?`, storage.At(time.Now())); err != nil {
+		t.Fatal(err)
+	}
+
+	c := f.client("", map[string]any{"sub": "s", "email": "alice@example.com", "account": []string{"acme", "more"}})
+	got, path := map[string]int{}, session.Home
+
+	for page, length := range []int{100, 30} {
+		status, body := c.get(path)
+		if status != http.StatusOK {
+			t.Fatalf("%s: status %d", path, status)
+		}
+
+		links := regexp.MustCompile(`href="(/console/instances/[^"]+)"`).FindAllStringSubmatch(body, -1)
+		for _, link := range links {
+			got[link[1]]++
+		}
+
+		_, after, more := strings.Cut(body, `rel="next" href="`)
+		path, _, _ = strings.Cut(after, `"`)
+
+		if len(links) != length || more != (page == 0) || strings.Contains(body, "First page") != (page == 1) {
+			t.Errorf("page %d has %d links, next page: %t", page, len(links), more)
+		}
+	}
+
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("each instance is on one page: -want +got\n%s", diff)
+	}
+
+	if status, body := c.get(session.Home + "?cursor=x"); status != http.StatusBadRequest || !strings.Contains(body, "Start with the first page") {
+		t.Errorf("an invalid cursor: status %d, %s", status, body)
+	}
+}
+
 func TestMissingAndForeignLookTheSame(t *testing.T) {
 	f := newFixture(t)
 	f.add("other", "ga2", process.Succeeded, "bob@example.com")
@@ -356,6 +409,27 @@ func TestInstancePage(t *testing.T) {
 				t.Errorf("%s has %q: %s", path, text, body)
 			}
 		}
+	}
+}
+
+// TestPageOfReusedID checks that the page of an instance shows no operation of a deleted instance with the same ID.
+func TestPageOfReusedID(t *testing.T) {
+	f := newFixture(t)
+
+	deleted := time.Now().Add(-time.Minute)
+	if err := f.db.InTx(t.Context(), func(tx storage.Tx) error {
+		return f.operations.InsertEnded(t.Context(), tx, process.New{
+			ID: "before", Kind: environment.KindDeprovision, InstanceID: "reused", Tenant: "ga2", Payload: json.RawMessage(`{}`), At: deleted,
+		}, operations.Ending{State: process.Succeeded, Began: deleted, At: deleted})
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	f.add("reused", "ga1", process.Succeeded)
+
+	_, body := f.client("", map[string]any{"sub": "olga", "account": "ga1"}).get("/console/instances/reused")
+	if strings.Contains(body, "Deletion") || !strings.Contains(body, "Creation") {
+		t.Errorf("the page should list the creation only: %s", body)
 	}
 }
 

@@ -91,7 +91,7 @@ func pages() map[string]templ.Component {
 		"BundlePage":         views.BundlePage(filled[views.Bundle]()),
 		"LoginPage":          views.LoginPage(filled[views.Login]()),
 		"TenantInstancePage": views.TenantInstancePage(filled[views.TenantInstance]()),
-		"TenantHome":         views.TenantHome(filled[[]views.TenantLink]()),
+		"TenantHomePage":     views.TenantHomePage(filled[views.TenantHome]()),
 		"InstancePage":       views.InstancePage(filled[views.Instance]()),
 		"InstancesPage":      views.InstancesPage(filled[views.Instances]()),
 		"OperationPage":      views.OperationPage(filled[views.Operation]()),

@@ -79,6 +79,7 @@ type BundleDeploymentList struct {
 // BundleDeploymentSpec describes the desired installation.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.dryRunOf) || size(self.dryRunOf) == 0 || has(self.dryRun) && self.dryRun",message="dryRunOf needs dryRun"
+// +kubebuilder:validation:XValidation:rule="has(self.target) == has(oldSelf.target) && (!has(self.target) || self.target == oldSelf.target)",message="spec.target cannot change, because the objects on the former cluster would remain: create another BundleDeployment"
 type BundleDeploymentSpec struct {
 	// ProvisionerClassName names the controller that installs the Bundle. It may differ from the class of the template.
 	//
@@ -101,7 +102,8 @@ type BundleDeploymentSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	InstallNamespace string `json:"installNamespace,omitempty"`
-	// Target is the cluster to install on. The default is the cluster of the BundleDeployment. This field is not in rukpak.
+	// Target is the cluster to install on. The default is the cluster of the BundleDeployment. It cannot change. This field is not in
+	// rukpak.
 	//
 	// +optional
 	Target *Target `json:"target,omitempty"`

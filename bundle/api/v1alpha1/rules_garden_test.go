@@ -161,6 +161,22 @@ func TestSpecOfBundleNeverChanges(t *testing.T) {
 	check(t, deploymentManifest("mutable", "another-class", class, image("a:1")), "")
 }
 
+// TestTargetOfBundleDeploymentNeverChanges checks that spec.target can be neither changed nor added nor removed, while other fields can change.
+func TestTargetOfBundleDeploymentNeverChanges(t *testing.T) {
+	const changed = "spec.target cannot change, because the objects on the former cluster would remain: create another BundleDeployment"
+	on := func(name, target string) string { return deploymentManifest(name, class, class, upload) + target }
+	target := func(reference string) string { return "  target: {kubeconfigSecretRef: {" + reference + "}}\n" }
+
+	check(t, on("with-target", target("name: a")), "")
+	check(t, on("with-target", target("name: a, key: kubeconfig")+"  suspend: true\n"), "")
+	check(t, on("with-target", target("name: b")), changed)
+	check(t, on("with-target", target("name: a, key: b")), changed)
+	check(t, on("with-target", ""), changed)
+	check(t, on("without-target", ""), "")
+	check(t, on("without-target", "  suspend: true\n"), "")
+	check(t, on("without-target", target("name: a")), changed)
+}
+
 // TestAdditionsToBundleDeployments applies the fields that rukpak does not have.
 func TestAdditionsToBundleDeployments(t *testing.T) {
 	object := read(t, deploymentManifest("additions", class, class, upload))

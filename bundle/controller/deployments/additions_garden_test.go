@@ -3,9 +3,11 @@
 package deployments_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/bundletest"
 )
 
 // TestInstallNamespace installs an object without a namespace.
@@ -28,6 +31,70 @@ func TestInstallNamespace(t *testing.T) {
 
 	if err := f.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "one"}, &corev1.ConfigMap{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestInstallNamespaceDuringPivot changes the namespace while a pivot waits for the removal of a former object. The objects of the new Bundle
+// are applied again in the new namespace, and removed from the former one.
+func TestInstallNamespaceDuringPivot(t *testing.T) {
+	f := newFixture(t)
+	one := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + f.name + "-one}\n---\n"
+	f.create(f.content("1", one+f.slowConfigMap("two")))
+	f.settle()
+	f.wantInstalled()
+
+	f.upgrade(f.content("2", one))
+	f.removing()
+	f.change(func(found *v1alpha1.BundleDeployment) { found.Spec.InstallNamespace = f.name })
+
+	if _, err := f.pass(); err != nil {
+		t.Fatal(err)
+	}
+
+	f.finishRemoval("two")
+	f.settle()
+	f.wantInstalled()
+
+	for namespace, want := range map[string]bool{f.name: true, "default": false} {
+		err := f.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: f.name + "-one"}, &corev1.ConfigMap{})
+		if client.IgnoreNotFound(err) != nil || (err == nil) != want {
+			t.Errorf("the object in the namespace %s: %v", namespace, err)
+		}
+	}
+}
+
+// slowConfigMap returns the manifest of a ConfigMap with a finalizer, whose removal takes until finishRemoval is called.
+func (f *fixture) slowConfigMap(name string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + f.name + "-" + name + ", namespace: default, finalizers: [example.com/slow]}\n---\n"
+}
+
+// removing reconciles until the pivot waits for the removal of a former object.
+func (f *fixture) removing() {
+	f.Helper()
+
+	for range 4 {
+		if _, err := f.pass(); err != nil {
+			f.Fatal(err)
+		}
+
+		f.unpack()
+	}
+
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallPending, "removing objects of earlier bundles")
+}
+
+// finishRemoval removes the finalizer of a slowConfigMap.
+func (f *fixture) finishRemoval(name string) {
+	f.Helper()
+
+	slow := &corev1.ConfigMap{}
+	if err := f.Get(f.Context(), client.ObjectKey{Namespace: "default", Name: f.name + "-" + name}, slow); err != nil {
+		f.Fatal(err)
+	}
+
+	slow.Finalizers = nil
+	if err := f.Update(f.Context(), slow); err != nil {
+		f.Fatal(err)
 	}
 }
 
@@ -147,6 +214,75 @@ func TestDeletionPolicy(t *testing.T) {
 					t.Errorf("the inventory remains: %s", secret.Name)
 				}
 			}
+		})
+	}
+}
+
+// TestOperatorOutlivesItsObjects removes an operator together with an object whose finalizer only the operator removes. The operator stays until
+// the object is gone.
+func TestOperatorOutlivesItsObjects(t *testing.T) {
+	deletion := func(policy v1alpha1.DeletionPolicy) func(*fixture) {
+		return func(f *fixture) {
+			f.change(func(found *v1alpha1.BundleDeployment) { found.Spec.DeletionPolicy = policy })
+
+			if err := f.Delete(f.Context(), f.deployment()); err != nil {
+				f.Fatal(err)
+			}
+		}
+	}
+
+	for name, remove := range map[string]func(*fixture){
+		"Uninstall": deletion(v1alpha1.DeletionPolicyUninstall),
+		"KeepUsed":  deletion(v1alpha1.DeletionPolicyKeepUsed),
+		"upgrade":   func(f *fixture) { f.upgrade(f.content("2", f.configMap("one", "1"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			group := f.name + ".example.com"
+			f.create(f.content("1", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things."+group+"}\nspec:\n  group: "+group+
+				"\n  scope: Cluster\n  names: {kind: Thing, plural: things}\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n---\n"+
+				"apiVersion: "+group+"/v1\nkind: Thing\nmetadata: {name: one, finalizers: [example.com/operator]}\n---\n"+deploymentManifest(f.name)))
+			f.settle()
+			f.wantInstalled()
+			remove(f)
+
+			thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Thing", "metadata": map[string]any{"name": "one"}}}
+			operator := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: f.name}}
+
+			for range 4 {
+				if _, err := f.pass(); err != nil {
+					t.Fatal(err)
+				}
+
+				f.unpack()
+			}
+
+			if err := f.Get(t.Context(), client.ObjectKeyFromObject(thing), thing); err != nil || thing.GetDeletionTimestamp() == nil {
+				t.Errorf("the object is not being deleted: %v", err)
+			}
+
+			if err := f.Get(t.Context(), client.ObjectKeyFromObject(operator), operator); err != nil {
+				t.Errorf("the operator is gone before its object: %v", err)
+			}
+
+			thing.SetFinalizers(nil)
+
+			if err := f.Update(t.Context(), thing); err != nil {
+				t.Fatal(err)
+			}
+
+			// The API server takes seconds to remove a definition whose objects were being deleted.
+			bundletest.Eventually(t, func() string {
+				if _, err := f.pass(); err != nil {
+					t.Fatal(err)
+				}
+
+				if err := f.Get(t.Context(), client.ObjectKeyFromObject(operator), operator); !apierrors.IsNotFound(err) {
+					return fmt.Sprintf("the operator remains: %v", err)
+				}
+
+				return ""
+			})
 		})
 	}
 }

@@ -101,6 +101,9 @@ type Reconciler struct {
 	mu sync.Mutex
 	// memory contains the progress of each BundleDeployment, keyed by name.
 	memory map[string]*memory
+	// failing contains the names of the BundleDeployments whose last installation failed. The value reports whether the next attempt is
+	// due at once. Other goroutines than that of the BundleDeployment set it, so it is not in the memory.
+	failing map[string]bool
 	// needing maps each object to the names of the BundleDeployments that need it.
 	needing map[need]map[string]bool
 }
@@ -120,7 +123,7 @@ func New(options Options) (*Reconciler, error) {
 	changes := newChanges()
 	made := &Reconciler{
 		Options: options, applier: applier.New(applier.Options{Now: options.Now}), clusters: found, watches: applier.NewWatches(changes.report),
-		changes: changes, memory: map[string]*memory{}, needing: map[need]map[string]bool{},
+		changes: changes, memory: map[string]*memory{}, failing: map[string]bool{}, needing: map[need]map[string]bool{},
 	}
 
 	return made, made.register(options.Registry)
@@ -141,6 +144,8 @@ type pass struct {
 	cluster *applier.Cluster
 	// applied is the result of applier.Apply. It is zero if this reconciliation has not applied any objects.
 	applied applier.Progress
+	// replaced is true if the desired Bundle is a replacement of the active one with other content: see isReplaced.
+	replaced bool
 	// unsafe is true if the desired Bundle contains an unsafe change to a CustomResourceDefinition.
 	unsafe atomic.Bool
 }

@@ -4,6 +4,7 @@ package deployments_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -345,9 +346,10 @@ func (f *fixture) unpackOf(deployment string) {
 
 		condition := metav1.Condition{Type: v1alpha1.TypeUnpacked, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonUnpackSuccessful, LastTransitionTime: metav1.Now()}
 		bundle.Status.Phase, bundle.Status.ContentURL = v1alpha1.PhaseUnpacked, "https://content.example.com/"+bundle.Name
+		bundle.Status.Digest = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(f.contents[bundle.Spec.Source.HTTP.URL])))
 
 		if f.contents[bundle.Spec.Source.HTTP.URL] == "" {
-			bundle.Status.Phase, bundle.Status.ContentURL = v1alpha1.PhaseFailing, ""
+			bundle.Status.Phase, bundle.Status.ContentURL, bundle.Status.Digest = v1alpha1.PhaseFailing, "", ""
 			condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, v1alpha1.ReasonUnpackFailed, "no such archive"
 		}
 

@@ -31,7 +31,8 @@ func (p *pass) view() applier.View { return p.watches.Look(p.cluster, p.deployme
 // isFresh reports whether the last comparison of the installation with the cluster is recent enough. The permitted age depends on
 // whether all objects are watched, and whether somebody has changed them.
 func (p *pass) isFresh(bundle string, config []byte) bool {
-	if p.status.ActiveBundle != bundle || p.memory.bundle != installation(bundle, config) || p.memory.place != p.place() {
+	if p.replaced || p.status.ActiveBundle != bundle || p.memory.bundle != installation(bundle, config) || p.memory.place != p.place() ||
+		p.memory.cluster != p.cluster {
 		return false
 	}
 

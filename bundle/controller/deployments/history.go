@@ -47,7 +47,8 @@ func record(history []v1alpha1.Version, installed v1alpha1.Version) []v1alpha1.V
 	installed.Number = 1
 
 	if len(history) > 0 {
-		if newest := history[0]; newest.Bundle == installed.Bundle && equality.Semantic.DeepEqual(newest.Config, installed.Config) {
+		newest := history[0]
+		if newest.Bundle == installed.Bundle && !differ(newest.Digest, installed.Digest) && equality.Semantic.DeepEqual(newest.Config, installed.Config) {
 			return history
 		}
 

@@ -37,7 +37,10 @@ func TestRecord(t *testing.T) {
 		{"another config is one", v1alpha1.Version{Bundle: "a", Config: config(`{"a":1}`)}, []int64{2, 1}},
 		{"a repair with a config is none", v1alpha1.Version{Bundle: "a", Config: config(`{"a":1}`)}, []int64{2, 1}},
 		{"a rollback is one", v1alpha1.Version{Bundle: "a"}, []int64{3, 2, 1}},
-		{"large versions drop old ones", v1alpha1.Version{Bundle: "b", Config: config(`"` + strings.Repeat("a", maxHistory-200) + `"`)}, []int64{4}},
+		{"a Bundle with a known digest is one", v1alpha1.Version{Bundle: "b", Digest: "sha256:1"}, []int64{4, 3, 2, 1}},
+		{"a repair of it is none", v1alpha1.Version{Bundle: "b", Digest: "sha256:1"}, []int64{4, 3, 2, 1}},
+		{"other content of the same Bundle is one", v1alpha1.Version{Bundle: "b", Digest: "sha256:2"}, []int64{5, 4, 3, 2, 1}},
+		{"large versions drop old ones", v1alpha1.Version{Bundle: "c", Config: config(`"` + strings.Repeat("a", maxHistory-200) + `"`)}, []int64{6}},
 	} {
 		history = record(history, step.version)
 		if got := numbers(history); !slices.Equal(got, step.want) {

@@ -36,16 +36,19 @@ func (p *pass) install(ctx context.Context) (time.Duration, error) {
 	}
 
 	usable := p.judge(found.desired)
+	p.replaced = usable && p.isReplaced(found.desired)
 
 	if p.deployment.Spec.Suspend {
 		p.watches.Unfollow(p.deployment.Name)
 		p.memory.bundle = "" // the objects are compared when the suspension ends
+		p.memory.pivot = ""
 		p.suspended()
 
 		return 0, nil
 	}
 
 	if p.cluster, err = p.clusters.of(ctx, p.deployment); err != nil {
+		p.memory.pivot = ""
 		p.setUnknown(v1alpha1.ReasonErrorGettingClient, err.Error())
 
 		return spread(p.UnreachableInterval), nil
@@ -94,6 +97,8 @@ func (p *pass) installBundle(ctx context.Context, found *bundles) (time.Duration
 	name := found.desired.Name
 
 	if p.deployment.Spec.DryRun {
+		p.memory.pivot = ""
+
 		return p.dryRun(ctx, found)
 	}
 
@@ -190,7 +195,7 @@ func (p *pass) follow(applied applier.Progress) {
 // next attempt instead of an error.
 func (p *pass) interrupted(err error) (time.Duration, error) {
 	if applier.Unreachable(err) {
-		p.memory.away = true
+		p.memory.away, p.memory.pivot = true, ""
 		p.setFailed(v1alpha1.ReasonErrorGettingClient, err)
 
 		return spread(p.UnreachableInterval), nil
@@ -217,9 +222,10 @@ func (p *pass) installed(ctx context.Context, found *bundles, message string) (t
 	p.status.History = record(p.status.History, version(found.desired, p.status.ActiveConfig, p.now()))
 
 	p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, message)
+	p.setFailing(false)
 	*p.memory = memory{
 		uid: p.memory.uid, needs: p.memory.needs, comparisons: p.memory.comparisons, bundle: installation(name, p.config()), place: p.place(),
-		checked: p.now(), message: message, masked: p.memory.masked,
+		cluster: p.cluster, checked: p.now(), message: message, masked: p.memory.masked,
 	}
 
 	after, err := p.health(ctx)
@@ -246,6 +252,7 @@ func (p *pass) fail(ctx context.Context, found *bundles, err error) (time.Durati
 	p.memory.retry = p.now().Add(min(firstRetry<<min(p.memory.failures, 10), maxRetry)) //nolint:mnd // far beyond maxRetry
 	p.memory.failures++
 	p.memory.bundle = "" // the cluster may contain objects of both Bundles
+	p.setFailing(true)
 	p.pivots.WithLabelValues(resultFailed).Inc()
 
 	return p.stay(ctx, found)
@@ -273,8 +280,8 @@ func (p *pass) stay(ctx context.Context, found *bundles) (time.Duration, error) 
 		p.setNotInstalled(v1alpha1.ReasonInstallFailed, problem)
 
 		return retry, nil
-	case p.isActive(found.desired.Name):
-		// The Bundle was installed successfully before, but its objects cannot be repaired now.
+	case p.replaced || p.isActive(found.desired.Name):
+		// The Bundle was installed successfully before, but its objects cannot be repaired now, or its former content is gone.
 		p.set(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonUpgradeFailed, problem)
 
 		_, err := p.health(ctx)
@@ -299,7 +306,7 @@ func (p *pass) keep(ctx context.Context, found *bundles) (time.Duration, error) 
 	switch {
 	case p.status.ActiveBundle == "":
 		return spread(p.HealthInterval), nil
-	case found.active == nil || !isUnpacked(found.active) || p.isFresh(p.status.ActiveBundle, p.activeConfig()):
+	case found.active == nil || !isUnpacked(found.active) || p.replaced || p.isFresh(p.status.ActiveBundle, p.activeConfig()):
 		return p.health(ctx)
 	}
 
@@ -321,7 +328,7 @@ func (p *pass) keep(ctx context.Context, found *bundles) (time.Duration, error) 
 	case progress.Done:
 		p.follow(progress)
 		p.memory.bundle = installation(p.status.ActiveBundle, p.activeConfig())
-		p.memory.place, p.memory.checked = p.place(), p.now()
+		p.memory.place, p.memory.cluster, p.memory.checked = p.place(), p.cluster, p.now()
 	default:
 		return waitInterval, nil
 	}
@@ -340,8 +347,11 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 
 	if err != nil {
 		p.set(v1alpha1.TypeHasValidBundle, metav1.ConditionFalse, v1alpha1.ReasonBundleLoadFailed, err.Error())
+		p.setInstalled(v1alpha1.ReasonDryRun, "the content of Bundle "+found.desired.Name+" cannot be read")
 
-		return p.UnreachableInterval, nil
+		after, err := p.healthInDryRun(ctx)
+
+		return min(after, p.UnreachableInterval), err
 	}
 
 	content.CheckDefinition = p.checkDefinition
@@ -353,7 +363,9 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 	case err != nil:
 		p.setInstalled(v1alpha1.ReasonDryRun, "Bundle "+found.desired.Name+" cannot be installed: "+failure.Of(err).ForOperators())
 
-		return spread(p.HealthInterval), nil
+		after, err := p.healthInDryRun(ctx)
+
+		return min(after, spread(p.HealthInterval)), err
 	}
 
 	p.status.Comparison = comparison(found.desired.Name, differences, p.memory.masked[installation(found.desired.Name, p.config())])
@@ -365,6 +377,11 @@ func (p *pass) dryRun(ctx context.Context, found *bundles) (time.Duration, error
 
 	p.setInstalled(v1alpha1.ReasonDryRun, strings.Join(lines, "\n"))
 
+	return p.healthInDryRun(ctx)
+}
+
+// healthInDryRun sets the Healthy condition in a dry run, and returns the time until the next reconciliation.
+func (p *pass) healthInDryRun(ctx context.Context) (time.Duration, error) {
 	if p.status.ActiveBundle == "" {
 		p.set(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonInstallationStatusFalse, "a dry run does not install anything")
 
@@ -390,7 +407,7 @@ func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle, config []by
 
 	return applier.Content{
 		Parts: []applier.Part{{
-			Name: "bundle", Namespace: namespace, Source: source{bundle.Name, loaded.Objects},
+			Name: "bundle", Namespace: namespace, Source: source{bundle.Name, namespace, loaded.Objects},
 			Mask: func(text string) string { return secret.MaskIn(text, loaded.Masked...) },
 		}},
 		Installed:     fmt.Sprintf("Bundle %s is installed: %s", bundle.Name, english.Plural(len(loaded.Objects), "object", "")),
@@ -398,10 +415,10 @@ func (p *pass) content(ctx context.Context, bundle *v1alpha1.Bundle, config []by
 	}, nil
 }
 
-// source provides the objects of a Bundle.
+// source provides the objects of a Bundle. Objects that do not specify a namespace are installed in the given one.
 type source struct {
-	bundle  string
-	objects []*unstructured.Unstructured
+	bundle, namespace string
+	objects           []*unstructured.Unstructured
 }
 
 // Digest implements applier.Source.
@@ -417,7 +434,7 @@ func (s source) Digest(context.Context) (string, error) {
 		_, _ = sum.Write(text)
 	}
 
-	return s.bundle + "/" + hex.EncodeToString(sum.Sum(nil)), nil
+	return s.bundle + "/" + s.namespace + "/" + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // Objects implements applier.Source.

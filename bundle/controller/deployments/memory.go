@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/clients/applier"
 )
 
 // memory contains the progress of a BundleDeployment between reconciliations. It is lost when the controller restarts. The
@@ -15,8 +16,10 @@ type memory struct {
 	// needs lists the objects whose changes affect the BundleDeployment.
 	needs []need
 	// bundle is the installation (see the function installation) that was last compared with the cluster, and checked is the time of
-	// this comparison. place is the place of the BundleDeployment at that time. If bundle is empty, a comparison is due.
+	// this comparison. place is the place of the BundleDeployment at that time, and cluster is the connection. A new connection may
+	// lead to another cluster. If bundle is empty, a comparison is due.
 	bundle, place string
+	cluster       *applier.Cluster
 	checked       time.Time
 	// comparisons is the number of consecutive comparisons that changes of the installed objects have caused.
 	comparisons int
@@ -26,7 +29,8 @@ type memory struct {
 	held bool
 	// message is the message that the Installed condition had when the installation was completed.
 	message string
-	// pivot is the installation that is in progress, and began is when it started.
+	// pivot is the installation that is in progress, and began is when it started. A suspension, a dry run and an outage of the
+	// cluster reset pivot, because they do not count toward pivotTimeout.
 	pivot string
 	began time.Time
 	// failed is the installation that failed last, problem is the reason, and retry is the time of the next attempt. failedAt is the
@@ -76,11 +80,24 @@ func (r *Reconciler) forget(name string) {
 	r.mu.Lock()
 	r.forgetNeeds(name)
 	delete(r.memory, name)
+	delete(r.failing, name)
 	r.mu.Unlock()
 
 	r.written.Forget(name)
 	r.watches.Unfollow(name)
 	r.clusters.release(name)
+}
+
+// setFailing records whether the last installation of the BundleDeployment failed.
+func (p *pass) setFailing(failing bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if failing {
+		p.failing[p.deployment.Name] = false
+	} else {
+		delete(p.failing, p.deployment.Name)
+	}
 }
 
 // retryOthers makes the next attempt due for each failed BundleDeployment, except the one that but names. It returns the names of
@@ -89,9 +106,9 @@ func (r *Reconciler) retryOthers(but string) (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	for name, known := range r.memory {
-		if name != but && known.failed != "" {
-			known.retry = time.Time{}
+	for name := range r.failing {
+		if name != but {
+			r.failing[name] = true
 			names = append(names, name)
 		}
 	}
@@ -102,5 +119,10 @@ func (r *Reconciler) retryOthers(but string) (names []string) {
 // mayRetry reports whether an attempt at the given installation is due: it has not failed yet, its pause is over, or the spec has
 // changed since the failure.
 func (p *pass) mayRetry(installation string) bool {
-	return p.memory.failed != installation || p.memory.failedAt != p.deployment.Generation || !p.memory.terminal && !p.now().Before(p.memory.retry)
+	p.mu.Lock()
+	requested := p.failing[p.deployment.Name]
+	p.mu.Unlock()
+
+	return p.memory.failed != installation || p.memory.failedAt != p.deployment.Generation ||
+		!p.memory.terminal && (requested || !p.now().Before(p.memory.retry))
 }

@@ -3,6 +3,8 @@
 package deployments_test
 
 import (
+	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -19,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/controller/deployments"
+	"github.com/environment-broker/environment-broker/bundle/format"
 )
 
 // TestRepair changes and deletes installed objects (regression 12).
@@ -168,6 +172,39 @@ func TestSecretsInHealth(t *testing.T) {
 	check("the content is known again", "***")
 }
 
+// TestSecretWithNumber installs a Secret whose password is a number without quotation marks. The API server rejects the Secret and quotes the
+// password. No condition or event may contain it.
+func TestSecretWithNumber(t *testing.T) {
+	f := newFixture(t)
+	f.options.Content = maskingSecrets{f}
+	f.restart()
+	f.create(f.content("1", "apiVersion: v1\nkind: Secret\nmetadata: {name: "+f.name+", namespace: default}\nstringData: {user: administrator, password: 73194628}\n"))
+	f.settle()
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonInstallFailed, "***")
+
+	for _, condition := range f.deployment().Status.Conditions {
+		if strings.Contains(condition.Message, "73194628") {
+			t.Errorf("the condition %s contains the password: %s", condition.Type, condition.Message)
+		}
+	}
+
+	if note := f.lastEvent(); strings.Contains(note, "73194628") {
+		t.Errorf("the event contains the password: %s", note)
+	}
+}
+
+// maskingSecrets is content that masks the values of its Secrets.
+type maskingSecrets struct{ *fixture }
+
+func (m maskingSecrets) Load(ctx context.Context, release deployments.Release) (deployments.Loaded, error) {
+	loaded, err := m.fixture.Load(ctx, release)
+	for _, object := range loaded.Objects {
+		loaded.Masked = append(loaded.Masked, format.SecretValues(object)...)
+	}
+
+	return loaded, err
+}
+
 // kubeconfig creates or replaces the Secret with the kubeconfig of the target.
 func (f *fixture) kubeconfig(content []byte) {
 	f.Helper()
@@ -262,6 +299,63 @@ func TestTarget(t *testing.T) {
 		t.Errorf("the event is %q", note)
 	}
 }
+
+// TestReplacedCluster replaces the target cluster by an empty one, the hub, and its kubeconfig in the same Secret. The next reconciliation
+// installs the objects on the new cluster.
+func TestReplacedCluster(t *testing.T) {
+	f := newFixture(t)
+	f.kubeconfig(targetKubeconfig)
+	f.create(f.content("1", f.configMap("one", "1")), f.onTarget)
+	f.settle()
+	f.wantInstalled()
+
+	f.kubeconfig(fmt.Appendf(nil, "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: https://%s, certificate-authority-data: %s}}]\n"+
+		"users: [{name: u, user: {client-certificate-data: %s, client-key-data: %s}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n",
+		strings.TrimPrefix(hub.Host, "https://"), encoded(hub.CAData), encoded(hub.CertData), encoded(hub.KeyData)))
+
+	if _, err := f.pass(); err != nil {
+		t.Fatal(err)
+	}
+
+	f.wantInstalled()
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "")
+
+	if f.value(f, "one") != "1" {
+		t.Error("the new cluster has no object")
+	}
+}
+
+// TestMissingInventory deletes the inventory, as if the cluster had been replaced. The condition reports it, and the next reconciliation
+// stores the inventory again.
+func TestMissingInventory(t *testing.T) {
+	f := newFixture(t)
+	f.create(f.content("1", f.configMap("one", "1")))
+	f.settle()
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "")
+
+	inventory := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "core.rukpak.io.bundledeployment." + f.name}}
+	if err := f.Delete(t.Context(), inventory); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := f.pass(); err != nil {
+		t.Fatal(err)
+	}
+
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonUnhealthy, "the inventory of BundleDeployment "+f.name+" is missing")
+
+	if _, err := f.pass(); err != nil {
+		t.Fatal(err)
+	}
+
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "")
+
+	if err := f.Get(t.Context(), client.ObjectKeyFromObject(inventory), inventory); err != nil {
+		t.Error(err)
+	}
+}
+
+func encoded(text []byte) string { return base64.StdEncoding.EncodeToString(text) }
 
 // lastEvent returns the last event.
 func (f *fixture) lastEvent() (note string) {
@@ -394,6 +488,38 @@ func TestSuspendAndDryRun(t *testing.T) {
 	f.settle()
 	f.wantInstalled()
 	f.want(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "")
+}
+
+// TestHealthInFailedDryRun verifies that the conditions describe the current generation although the desired Bundle can be neither read nor
+// installed.
+func TestHealthInFailedDryRun(t *testing.T) {
+	invalid := "apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: default}\nspec: {ports: [{port: 99999}]}\n"
+
+	for name, unreadable := range map[string]bool{"content that cannot be read": true, "object that is rejected": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.create(f.content("1", f.configMap("one", "1")))
+			f.settle()
+			f.upgrade(f.content("2", fmt.Sprintf(invalid, f.name)))
+			f.change(func(found *v1alpha1.BundleDeployment) { found.Spec.DryRun = true })
+
+			f.settle()
+
+			f.unreadable = unreadable
+			f.change(func(found *v1alpha1.BundleDeployment) {
+				found.Spec.Config = runtime.RawExtension{Raw: []byte(`{"other":"1"}`)}
+			})
+			f.settle()
+			f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonDryRun, "cannot be")
+			f.want(v1alpha1.TypeHealthy, metav1.ConditionTrue, v1alpha1.ReasonHealthy, "")
+		})
+	}
+
+	f := newFixture(t)
+	f.create(f.content("1", fmt.Sprintf(invalid, f.name)), func(made *v1alpha1.BundleDeployment) { made.Spec.DryRun = true })
+	f.settle()
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonDryRun, "cannot be installed")
+	f.want(v1alpha1.TypeHealthy, metav1.ConditionFalse, v1alpha1.ReasonInstallationStatusFalse, "a dry run does not install anything")
 }
 
 // TestDependencies verifies the order of BundleDeployments, and that a cycle is reported.

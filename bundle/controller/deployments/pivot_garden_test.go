@@ -4,6 +4,7 @@ package deployments_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -195,6 +196,98 @@ func TestDeletedBundles(t *testing.T) {
 	f.create(invalid)
 	f.settle()
 	f.wantInstalled()
+}
+
+// TestReplacedBundle changes the source of the active Bundle, whose template stays the same, and deletes the Bundle. The Bundle that is created
+// again is checked and installed like any other Bundle with other content.
+func TestReplacedBundle(t *testing.T) {
+	f := newFixture(t)
+	group := strings.ReplaceAll(f.name, "-", "") + ".example.com"
+	definition := func(properties string) string {
+		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things." + group + "}\nspec:\n  group: " + group +
+			"\n  scope: Namespaced\n  names: {kind: Thing, plural: things}\n  versions:\n  - {name: v1, served: true, storage: true, " +
+			"schema: {openAPIV3Schema: {type: object, properties: {" + properties + "}}}}\n---\n"
+	}
+	source := f.content("1", definition("a: {type: string}, b: {type: string}")+f.configMap("one", "1"))
+	replace := func(content string) []v1alpha1.Version {
+		t.Helper()
+
+		f.contents[source.HTTP.URL] = content
+		if err := f.Delete(t.Context(), &f.bundles()[0]); err != nil {
+			t.Fatal(err)
+		}
+
+		return f.settle().Status.History
+	}
+
+	f.create(source)
+	f.settle()
+	f.wantInstalled()
+
+	history := replace(definition("a: {type: string}, b: {type: string}") + f.configMap("one", "2"))
+	f.wantInstalled()
+
+	if got := f.value(f, "one"); got != "2" || len(history) != 2 || history[0].Digest != f.bundles()[0].Status.Digest {
+		t.Errorf("the value is %q, the history %+v", got, history)
+	}
+
+	// The definition is checked for unsafe changes, too.
+	history = replace(definition("a: {type: string}") + f.configMap("one", "3"))
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonUpgradeFailed, "field .b: the field is removed")
+
+	if got := f.value(f, "one"); got != "2" || len(history) != 2 {
+		t.Errorf("after an unsafe change, the value is %q, the history %+v", got, history)
+	}
+}
+
+// TestInterruptedPivot interrupts a pivot that waits for the removal of a former object. The interruption does not count toward its timeout, so
+// the pivot continues afterwards and is not undone.
+func TestInterruptedPivot(t *testing.T) {
+	unreachable := regexp.MustCompile(`server: \S+`).ReplaceAll(targetKubeconfig, []byte("server: https://127.0.0.1:1"))
+	spec := func(change func(*v1alpha1.BundleDeploymentSpec, bool)) func(*fixture, bool) {
+		return func(f *fixture, on bool) {
+			f.change(func(found *v1alpha1.BundleDeployment) { change(&found.Spec, on) })
+		}
+	}
+	secret := func(content []byte) func(*fixture, bool) {
+		return func(f *fixture, on bool) { f.kubeconfig(map[bool][]byte{true: content, false: targetKubeconfig}[on]) }
+	}
+
+	for name, interrupt := range map[string]func(f *fixture, on bool){
+		"suspension":                spec(func(spec *v1alpha1.BundleDeploymentSpec, on bool) { spec.Suspend = on }),
+		"dry run":                   spec(func(spec *v1alpha1.BundleDeploymentSpec, on bool) { spec.DryRun = on }),
+		"outage":                    secret(unreachable),
+		"Secret without kubeconfig": secret(nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			there := f.targetClient()
+			f.kubeconfig(targetKubeconfig)
+			f.create(f.content("1", f.configMap("one", "1")+f.slowConfigMap("two")), f.onTarget)
+			f.settle()
+			f.wantInstalled()
+			f.upgrade(f.content("2", f.configMap("one", "2")))
+			f.removing()
+
+			for _, on := range []bool{true, false} {
+				interrupt(f, on)
+
+				if _, err := f.pass(); err != nil {
+					t.Fatal(err)
+				}
+
+				if on {
+					f.advance(time.Hour)
+				}
+			}
+
+			f.want(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallPending, "removing objects of earlier bundles")
+
+			if got := f.value(there, "one"); got != "2" {
+				t.Errorf("the pivot is undone: the value is %q", got)
+			}
+		})
+	}
 }
 
 // TestDefinitionAndItsObject installs a definition and an object of its kind in one Bundle, and keeps the definition while an object

@@ -33,6 +33,8 @@ type Header struct {
 	// After identifies the last record before the records in the file. It is zero if the file starts with the first record of the
 	// chain.
 	After Head `json:"after"`
+	// Archive means that the chain may continue after the records in the file. Archives of earlier releases lack this field.
+	Archive bool `json:"archive,omitempty"`
 }
 
 // End is the last line of a file.
@@ -50,14 +52,23 @@ type Writer struct {
 	end     End
 }
 
-// NewWriter returns a writer, and writes the first line of the file.
-func NewWriter(to io.Writer, service string, now time.Time, after Head) (*Writer, error) {
+// NewWriter returns a writer for an export of the whole chain, and writes the first line of the file.
+func NewWriter(to io.Writer, service string, now time.Time) (*Writer, error) {
+	return newWriter(to, Header{Service: service, ExportedAt: TimeText(now)})
+}
+
+// NewArchiveWriter returns a writer for the records that follow after, and writes the first line of the file.
+func NewArchiveWriter(to io.Writer, service string, now time.Time, after Head) (*Writer, error) {
+	return newWriter(to, Header{Service: service, ExportedAt: TimeText(now), After: after, Archive: true})
+}
+
+func newWriter(to io.Writer, header Header) (*Writer, error) {
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)
 
-	header := &Header{Format: format, Service: service, ExportedAt: TimeText(now), After: after}
+	header.Format = format
 
-	return &Writer{encoder: encoder}, encoder.Encode(Line{Header: header})
+	return &Writer{encoder: encoder}, encoder.Encode(Line{Header: &header})
 }
 
 // Record writes a record.
@@ -93,8 +104,8 @@ type FileVerifier struct {
 	head Head
 }
 
-// NewFileVerifier returns a verifier with the given options, except for Now and After: the verifier takes their values from the
-// files.
+// NewFileVerifier returns a verifier with the given options, except for Now, After and Continues: the verifier takes their values
+// from the files.
 func NewFileVerifier(options Options) *FileVerifier { return &FileVerifier{options: options} }
 
 // Add verifies a file. Each file must continue the previous one, or start with the first record, because an export repeats the
@@ -184,6 +195,7 @@ func (f *FileVerifier) begin(header Header) (repeated bool, err error) {
 	}
 
 	f.verifier.options.Now, f.verifier.now = exported, TimeText(exported)
+	f.verifier.options.Continues = header.Archive
 
 	return repeated, nil
 }

@@ -106,6 +106,9 @@ type Options struct {
 	// After identifies the last record before the first one to verify. The zero Head means that verification starts with the
 	// first record of the chain.
 	After Head
+	// Continues means that the chain has records after those to verify. Erased rows may then refer to erasures whose entries come
+	// later.
+	Continues bool
 }
 
 // Verifier verifies records in the order of their numbers. Use NewVerifier.
@@ -360,7 +363,7 @@ func (v *Verifier) checkErasures() {
 
 		erasure, known := v.erasures[id]
 		if !known {
-			if !v.pending[id] && v.options.After.Number == 0 {
+			if !v.pending[id] && v.options.After.Number == 0 && !v.options.Continues {
 				v.problem(found.first, Changed, "the row refers to the erasure "+id+", which has no entry in the audit log")
 			}
 

@@ -39,7 +39,7 @@ func export(t *testing.T, records []chain.Record, head chain.Head) []byte {
 
 	var file bytes.Buffer
 
-	writer, err := chain.NewWriter(&file, "broker", now, chain.Head{})
+	writer, err := chain.NewWriter(&file, "broker", now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -342,6 +342,34 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// TestHTTPLimit sends records to a collector that accepts only small requests.
+func TestHTTPLimit(t *testing.T) {
+	limit, accepted := 0, ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if len(body) > limit {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+
+			return
+		}
+
+		accepted += string(body)
+	}))
+	defer server.Close()
+
+	to := collector(t, delivery.Config{URL: server.URL, Timeout: time.Minute})
+	if err := to.Send(t.Context(), records()); err == nil || !strings.Contains(err.Error(), "raise its limit") || accepted != "" {
+		t.Errorf("without a record that the collector accepts: %v, accepted %q", err, accepted)
+	}
+
+	limit = 350
+	if err := to.Send(t.Context(), records()); err != nil {
+		t.Fatal(err)
+	}
+
+	checkMessages(t, strings.Split(strings.TrimSpace(accepted), "\n"))
+}
+
 func TestCheck(t *testing.T) {
 	cases := map[string]bool{
 		"":                              true,

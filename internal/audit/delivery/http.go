@@ -34,8 +34,26 @@ func newHTTP(config Config, service string, transport *reload.Transport) *httpCo
 	}}
 }
 
-// Send implements Collector.
+// errTooLarge is the error for HTTP status 413.
+var errTooLarge = errors.New("the audit collector returned HTTP status 413: raise its limit for the size of a request")
+
+// Send implements Collector. If the collector rejects the batch as too large, Send delivers it in smaller requests.
 func (c *httpCollector) Send(ctx context.Context, records []chain.Record) error {
+	err := c.post(ctx, records)
+	if !errors.Is(err, errTooLarge) || len(records) < 2 { //nolint:mnd // a single record cannot be split
+		return err
+	}
+
+	half := len(records) / 2 //nolint:mnd // two halves
+	if err := c.Send(ctx, records[:half]); err != nil {
+		return err
+	}
+
+	return c.Send(ctx, records[half:])
+}
+
+// post sends the records in one request.
+func (c *httpCollector) post(ctx context.Context, records []chain.Record) error {
 	var body bytes.Buffer
 
 	for _, record := range records {
@@ -67,7 +85,10 @@ func (c *httpCollector) Send(ctx context.Context, records []chain.Record) error 
 
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxResponse)) // the status decides
 
-	if response.StatusCode >= http.StatusMultipleChoices {
+	switch {
+	case response.StatusCode == http.StatusRequestEntityTooLarge:
+		return errTooLarge
+	case response.StatusCode >= http.StatusMultipleChoices:
 		return fmt.Errorf("the audit collector returned HTTP status %d", response.StatusCode)
 	}
 

@@ -79,6 +79,11 @@ func (r ref) isDefinition() bool {
 	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition"
 }
 
+// isCustom reports whether the kind does not belong to Kubernetes itself, judging by its group.
+func (r ref) isCustom() bool {
+	return strings.Contains(r.Group, ".") && !strings.HasSuffix(r.Group, ".k8s.io")
+}
+
 // isBase reports whether other objects depend on objects of this kind. Such kinds are namespaces, definitions, cluster roles and
 // classes.
 func (r ref) isBase() bool {

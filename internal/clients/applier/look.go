@@ -9,9 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Unhealthy describes the installed objects of the owner that are missing or not healthy. The result is empty if all are healthy.
+// Unhealthy describes the installed objects of the owner that are missing or not healthy. The result is empty if all are healthy. A
+// cluster without an inventory of the owner is a problem, too, so call Unhealthy only after an installation.
 func (a *Applier) Unhealthy(ctx context.Context, cluster *Cluster, owner Owner) (problems []string, err error) {
 	_, err = a.call(ctx, cluster, owner, func(work *work) (Progress, error) {
+		if len(work.inventory.Entries) == 0 {
+			problems = append(problems, "the inventory of "+owner.title+" is missing")
+		}
+
 		for _, entry := range work.inventory.Entries {
 			known := work.problems(ctx, entry.Objects)
 

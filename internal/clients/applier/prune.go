@@ -25,7 +25,7 @@ func (w *work) prune(ctx context.Context, content Content) (Progress, error) {
 		return Progress{}, err
 	}
 	definitions, rest, namespaces := split(w.unwanted(content))
-	waiting, err := w.remove(ctx, backwards(rest))
+	waiting, err := w.removeInOrder(ctx, rest)
 	if err != nil || waiting != "" {
 		return removing(w.owner.former(), waiting), err
 	}

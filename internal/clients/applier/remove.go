@@ -69,6 +69,20 @@ func backwards(refs []ref) []ref {
 	return sorted
 }
 
+// removeInOrder removes webhook configurations and custom resources before all other objects, and waits until they are gone: the
+// controllers that remove the finalizers of the custom resources may be among the other objects. Webhook configurations come first, so
+// that a webhook whose server does not run cannot reject the removal of custom resources.
+func (w *work) removeInOrder(ctx context.Context, refs []ref) (waiting string, err error) {
+	sorted := backwards(refs)
+	first := slices.DeleteFunc(slices.Clone(sorted), func(one ref) bool { return !one.isCustom() && !slices.Contains(kindsLast(), one.Kind) })
+
+	if waiting, err := w.remove(ctx, first); err != nil || waiting != "" {
+		return waiting, err
+	}
+
+	return w.remove(ctx, without(sorted, first))
+}
+
 // split separates definitions and namespaces from the rest, because their deletion also deletes other objects.
 func split(refs []ref) (definitions, rest, namespaces []ref) {
 	for _, ref := range refs {
@@ -134,14 +148,15 @@ func (a *Applier) uninstall(ctx context.Context, work *work) (Progress, error) {
 		if len(definitions)+len(rest) == 0 {
 			continue
 		}
-		for _, refs := range [][]ref{definitions, backwards(rest)} {
-			waiting, err := work.remove(ctx, refs)
-			if err != nil {
-				return Progress{}, work.explain(err, where+" cannot be removed", Part{})
-			}
-			if waiting != "" {
-				return removing(where, waiting), nil
-			}
+		waiting, err := work.remove(ctx, definitions)
+		if err == nil && waiting == "" {
+			waiting, err = work.removeInOrder(ctx, rest)
+		}
+		if err != nil {
+			return Progress{}, work.explain(err, where+" cannot be removed", Part{})
+		}
+		if waiting != "" {
+			return removing(where, waiting), nil
 		}
 		entry.Objects, entry.Former, work.changed = namespaces, nil, true
 		entry.Applied, entry.Ready = "", false

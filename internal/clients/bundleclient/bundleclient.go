@@ -35,6 +35,8 @@ const (
 
 	deployments = "bundledeployments"
 	bundles     = "bundles"
+
+	textMissing = "The BundleDeployment does not exist."
 )
 
 // LabelRuntime is the label with which the Provisioner names the runtime of a BundleDeployment.
@@ -92,6 +94,10 @@ func (c *Client) Deployments(ctx context.Context, query Query) (Page, error) {
 // kind NotFound if the BundleDeployment does not exist.
 func (c *Client) Deployment(ctx context.Context, name string) (v1alpha1.BundleDeployment, []v1alpha1.Bundle, error) {
 	var deployment v1alpha1.BundleDeployment
+
+	if len(rest.IsValidPathSegmentName(name)) > 0 { // client-go sends no request
+		return v1alpha1.BundleDeployment{}, nil, failure.New(failure.NotFound, textMissing)
+	}
 
 	if err := c.get(ctx, &deployment, func(request *rest.Request) *rest.Request { return request.Resource(deployments).Name(name) }); err != nil {
 		return v1alpha1.BundleDeployment{}, nil, err
@@ -200,7 +206,7 @@ func explain(err error) error {
 	case status == nil:
 		return transient("The Bundle API server does not respond.")
 	case apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Name != "":
-		return failure.Wrap(failure.NotFound, err, "The BundleDeployment does not exist.")
+		return failure.Wrap(failure.NotFound, err, textMissing)
 	case apierrors.IsNotFound(err):
 		return transient("The Bundle API server does not know the kind BundleDeployment: the bundle provisioner is not installed.")
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.IsBadRequest(err):

@@ -195,8 +195,10 @@ func TestDeployment(t *testing.T) {
 		t.Errorf("got %s with %d Bundles, %v", found.Name, len(bundles), err)
 	}
 
-	if _, _, err := reader.Deployment(t.Context(), "none"); failure.KindOf(err) != failure.NotFound {
-		t.Errorf("a missing one: %v", err)
+	for _, name := range []string{"none", "NONE", "a/b", "a%b", ".", ".."} {
+		if _, _, err := reader.Deployment(t.Context(), name); failure.KindOf(err) != failure.NotFound {
+			t.Errorf("%s is missing: %v", name, err)
+		}
 	}
 }
 

@@ -277,8 +277,8 @@ func TestServiceManagerFaults(t *testing.T) {
 
 			ctx := t.Context()
 
-			if c.fault.status == slow || c.fault.retryAfter > 1 { // instead of the end of the session
-				limited, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+			if c.fault.status == slow || c.fault.retryAfter > 1 { // instead of the end of the session, after the calls before the fault
+				limited, cancel := context.WithTimeout(ctx, 3*time.Second)
 				defer cancel()
 
 				ctx = limited

@@ -69,6 +69,9 @@ type Tenant struct {
 	PlanName string
 }
 
+// TenantName returns the name of the data tenant of a subaccount. Subaccounts that differ only in case have the same data tenant.
+func TenantName(subaccount string) string { return strings.ToLower(subaccount) }
+
 // The keys of the metadata entries.
 const (
 	KeyEnvironment = "maasConsumerEnvironment"
@@ -124,7 +127,7 @@ func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.c
 func (c *Client) Register(ctx context.Context, tenant Tenant) error {
 	const action = "register the subaccount"
 
-	name := strings.ToLower(tenant.Name)
+	name := TenantName(tenant.Name)
 	existing := map[string]bool{}
 
 	err := c.rest.Do(ctx, restclient.Request{Method: http.MethodPost, URL: c.tenants(), Action: action, Body: map[string]string{
@@ -161,7 +164,7 @@ func (c *Client) Register(ctx context.Context, tenant Tenant) error {
 
 // Deregister removes the metadata and the data tenant of the subaccount. It succeeds if they do not exist.
 func (c *Client) Deregister(ctx context.Context, name string) error {
-	name = strings.ToLower(name)
+	name = TenantName(name)
 	addresses := make([]string, 0, 5)
 
 	for _, entry := range (Tenant{}).metadata() {

@@ -86,22 +86,14 @@ func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.u
 
 // Remove removes the service provider of the instance's Grafana. It succeeds if the service provider does not exist.
 func (c *Client) Remove(ctx context.Context, instanceID string) error {
-	var company Company
-
-	err := c.rest.Do(ctx, restclient.Request{
-		Method: http.MethodGet, URL: c.url + "/service/company/global", Action: "list the service providers", Into: &company,
-	})
+	providers, err := c.providers(ctx, DisplayName(instanceID))
 	if err != nil {
 		return err
 	}
 
-	for _, provider := range company.ServiceProviders {
-		if provider.DisplayName != DisplayName(instanceID) {
-			continue
-		}
-
+	for _, id := range providers {
 		err := c.rest.Do(ctx, restclient.Request{
-			Method: http.MethodPut, URL: c.url + "/service/sps/delete?sp_id=" + url.QueryEscape(provider.ID), Action: "remove the service provider",
+			Method: http.MethodPut, URL: c.url + "/service/sps/delete?sp_id=" + url.QueryEscape(id), Action: "remove the service provider",
 		})
 		if err != nil && !failure.Is(err, failure.NotFound) {
 			return err
@@ -109,4 +101,26 @@ func (c *Client) Remove(ctx context.Context, instanceID string) error {
 	}
 
 	return nil
+}
+
+// providers returns the IDs of the service providers with the display name. IAS lists all service providers of the company, with their
+// whole configuration.
+func (c *Client) providers(ctx context.Context, displayName string) (ids []string, err error) {
+	err = c.rest.Do(ctx, restclient.Request{
+		Method: http.MethodGet, URL: c.url + "/service/company/global", Action: "list the service providers",
+		List: &restclient.List{Field: "service_providers", Add: func(decode func(into any) error) error {
+			var provider ServiceProvider
+			if err := decode(&provider); err != nil {
+				return err
+			}
+
+			if provider.DisplayName == displayName {
+				ids = append(ids, provider.ID)
+			}
+
+			return nil
+		}},
+	})
+
+	return ids, err
 }

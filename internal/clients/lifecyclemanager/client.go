@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream/restclient"
@@ -46,16 +47,29 @@ func (c *Client) ApplySecret(ctx context.Context, objects Objects, kubeconfig se
 		"write the Secret with the kubeconfig of the runtime")
 }
 
-// RenewSecret replaces the kubeconfig in an existing Secret. If there is none, the error is of kind failure.NotFound. Unlike
-// ApplySecret, RenewSecret never recreates a Secret that an operation has just deleted.
-func (c *Client) RenewSecret(ctx context.Context, ref Ref, kubeconfig secret.String) error {
+// RenewSecret replaces the kubeconfig in an existing Secret, and sets its labels. If there is none, the error is of kind
+// failure.NotFound. Unlike ApplySecret, RenewSecret never recreates a Secret that an operation has just deleted.
+func (c *Client) RenewSecret(ctx context.Context, ref Ref, instance environment.Instance, kubeconfig secret.String) error {
+	return c.merge(ctx, ref, "renew the kubeconfig of the runtime", map[string]any{
+		"metadata": map[string]any{"annotations": expiryOf(kubeconfig), "labels": labelsOf(instance)},
+		"data":     map[string][]byte{keyKubeconfig: []byte(kubeconfig.Reveal())},
+	})
+}
+
+// LabelKyma sets the labels of the runtime's Kyma resource, and leaves all else as it is. It succeeds if the resource does not exist.
+func (c *Client) LabelKyma(ctx context.Context, ref Ref, instance environment.Instance) error {
+	err := c.merge(ctx, ref, "label the Kyma resource of the runtime", map[string]any{"metadata": map[string]any{"labels": labelsOf(instance)}})
+	if failure.Is(err, failure.NotFound) {
+		return nil
+	}
+
+	return err
+}
+
+// merge changes the given fields of an existing object.
+func (c *Client) merge(ctx context.Context, ref Ref, action string, fields any) error {
 	return c.rest.Do(ctx, restclient.Request{
-		Method: http.MethodPatch, URL: host + ref.path(), ContentType: contentMerge, Action: "renew the kubeconfig of the runtime",
-		Body: map[string]any{
-			"metadata": map[string]any{"annotations": expiryOf(kubeconfig)},
-			"data":     map[string][]byte{keyKubeconfig: []byte(kubeconfig.Reveal())},
-		},
-		Into: &json.RawMessage{},
+		Method: http.MethodPatch, URL: host + ref.path(), ContentType: contentMerge, Action: action, Body: fields, Into: &json.RawMessage{},
 	})
 }
 

@@ -168,7 +168,7 @@ func ObjectsOf(instance environment.Instance, settings Settings, namespace, shoo
 	return Objects{
 		Secret: Ref{schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, kyma.GetNamespace(), "kubeconfig-" + name},
 		Kyma:   Ref{resource, kyma.GetNamespace(), name},
-		labels: labelsOf(instance, name), kyma: kyma,
+		labels: labelsOf(instance), kyma: kyma,
 	}, nil
 }
 
@@ -209,11 +209,11 @@ func (s Settings) apply(kyma unstructured.Unstructured) error {
 
 // labelsOf returns the labels of the Kyma resource and of the kubeconfig Secret of an instance. IDs that are not valid label values are
 // converted by tenancy.Label.
-func labelsOf(instance environment.Instance, kymaName string) map[string]string {
+func labelsOf(instance environment.Instance) map[string]string {
 	labels := map[string]string{
 		labelInstance: instance.ID, labelRuntime: instance.RuntimeID, labelPlanID: instance.PlanID, labelPlanName: instance.PlanName,
 		labelGlobalAccount: instance.GlobalAccountID, labelSubAccount: instance.SubAccountID, labelShoot: instance.ClusterName(),
-		labelRegion: instance.Region, labelProvider: instance.Provider, labelKymaName: kymaName, labelManagedBy: managedByLifecycleManager,
+		labelRegion: instance.Region, labelProvider: instance.Provider, labelKymaName: strings.ToLower(instance.RuntimeID), labelManagedBy: managedByLifecycleManager,
 	}
 	for name, value := range labels {
 		labels[name] = tenancy.Label(value)

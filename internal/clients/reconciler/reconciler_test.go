@@ -24,12 +24,19 @@ const kubeconfig = `{clusters: [{name: c, cluster: {server: "https://api.example
 func start(t *testing.T) (*fakereconciler.Reconciler, *reconciler.Client) {
 	t.Helper()
 
+	return startWith(t, time.Minute)
+}
+
+// startWith is start with the given timeout of calls.
+func startWith(t *testing.T, timeout time.Duration) (*fakereconciler.Reconciler, *reconciler.Client) {
+	t.Helper()
+
 	simulated := fakereconciler.New()
 	server := httptest.NewServer(simulated)
 	t.Cleanup(server.Close)
 
 	config := reconciler.DefaultConfig()
-	config.URL, config.Timeout = server.URL, 200*time.Millisecond
+	config.URL, config.Timeout = server.URL, timeout
 
 	return simulated, reconciler.New(config, http.DefaultTransport)
 }
@@ -157,7 +164,12 @@ func TestFaults(t *testing.T) {
 
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			simulated, client := start(t)
+			timeout := time.Minute
+			if c.fault.Delay > 0 {
+				timeout = 200 * time.Millisecond
+			}
+
+			simulated, client := startWith(t, timeout)
 			simulated.Inject(c.fault)
 
 			_, err := client.Apply(t.Context(), cluster())

@@ -9,25 +9,45 @@ import (
 	"strings"
 )
 
-// ErrNoRows reports that a result is not a table and cannot be printed in the CSV format.
+// ErrNoRows reports that a result cannot be printed in the CSV format.
 var ErrNoRows = errors.New("the result is not a list: use an output format other than csv")
 
 // zeroTime is the JSON form of an unset time. CSV output contains an empty cell instead.
 const zeroTime = "0001-01-01T00:00:00Z"
 
-// writeCSV writes the table with its header and all columns.
+// csvRows returns the rows of a result, with the header, or nil if it has no form in CSV. Fields are one row, and a text is one cell.
+func csvRows(text Text) [][]string {
+	switch result := text.(type) {
+	case Rows:
+		if result.NoHead {
+			return append([][]string{}, result.Rows...)
+		}
+
+		return append([][]string{result.Head}, result.Rows...)
+	case WithID:
+		return csvRows(result.Text)
+	case Fields:
+		var head, row []string
+		for _, field := range result {
+			head, row = append(head, field.Name), append(row, field.Value)
+		}
+
+		return [][]string{head, row}
+	case Plain:
+		return [][]string{{string(result)}}
+	default:
+		return nil
+	}
+}
+
+// writeCSV writes a result with its header and all columns.
 func writeCSV(w io.Writer, text Text) error {
-	table, is := text.(Rows)
-	if !is {
+	rows := csvRows(text)
+	if rows == nil {
 		return ErrNoRows
 	}
 
 	writer := csv.NewWriter(w)
-
-	rows := table.Rows
-	if !table.NoHead {
-		rows = append([][]string{table.Head}, rows...)
-	}
 
 	for _, row := range rows {
 		if err := writeRow(writer, row); err != nil {

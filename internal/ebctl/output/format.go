@@ -24,7 +24,7 @@ const (
 	Wide Format = "wide"
 	JSON Format = "json"
 	YAML Format = "yaml"
-	// CSV prints the rows of lists, with a header, as in RFC 4180.
+	// CSV prints the rows of lists, with a header, as in RFC 4180. A result that is not a list is one row.
 	CSV Format = "csv"
 	// Name prints one ID per line, as input for other commands.
 	Name Format = "name"

@@ -138,8 +138,9 @@ type Claims interface {
 	// true. With an empty instance ID, it marks the claim only if no instance uses it.
 	BeginRelease(ctx context.Context, instanceID string, key Key) (Claim, bool, error)
 	// EndRelease removes the instance's use. It also removes the claim, unless keep is true because a cluster still uses the
-	// account.
-	EndRelease(ctx context.Context, instanceID string, key Key, keep bool) error
+	// account. claim is the result of BeginRelease. EndRelease does nothing if the claim is not being released, or if it has
+	// another account by then: a later release of the tenant is then in progress.
+	EndRelease(ctx context.Context, instanceID string, claim Claim, keep bool) error
 	// Abandoned returns the IDs of deleted instances whose use of an account is still recorded, and the claims that no instance
 	// uses.
 	Abandoned(ctx context.Context) (instanceIDs []string, claims []Claim, err error)

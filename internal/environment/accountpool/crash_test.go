@@ -101,8 +101,8 @@ func (c dyingClaims) BeginRelease(ctx context.Context, instanceID string, key ac
 	return claim, last, err
 }
 
-func (c dyingClaims) EndRelease(ctx context.Context, instanceID string, key accountpool.Key, keep bool) error {
-	return c.call(func() error { return c.Claims.EndRelease(ctx, instanceID, key, keep) })
+func (c dyingClaims) EndRelease(ctx context.Context, instanceID string, claim accountpool.Claim, keep bool) error {
+	return c.call(func() error { return c.Claims.EndRelease(ctx, instanceID, claim, keep) })
 }
 
 func (c dyingClaims) Leave(ctx context.Context, instanceID string) error {

@@ -58,7 +58,15 @@ func (p Pool) Assign(ctx context.Context, request Request) (string, error) {
 			return "", err
 		}
 
-		if claim.Releasing {
+		switch {
+		case claim.Releasing && uses && !use.Shared && use.Key == key:
+			// The release of a deleted instance with the same ID was interrupted. The sweep does not complete it, because the instance exists.
+			if err := p.release(ctx, request.InstanceID, key); err != nil {
+				return "", err
+			}
+
+			continue
+		case claim.Releasing:
 			return "", ErrNoneFree
 		}
 

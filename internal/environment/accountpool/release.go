@@ -55,7 +55,7 @@ func (p Pool) release(ctx context.Context, instanceID string, key Key) error {
 		return err
 	}
 
-	return p.Claims.EndRelease(ctx, instanceID, key, keep)
+	return p.Claims.EndRelease(ctx, instanceID, claim, keep)
 }
 
 // markDirty marks the claim's account as dirty, unless the account never got the tenant's label. If Shoots use the account,

@@ -183,3 +183,78 @@ func TestFrozenReplicaCannotLabelAReleasedAccount(t *testing.T) {
 		}
 	})
 }
+
+// TestInterruptedReleaseOfAnInstanceWithTheSameID orders an instance with the ID of a deleted one whose release was interrupted. The sweep
+// finds only instances that no longer exist, so the new instance must complete the release.
+func TestInterruptedReleaseOfAnInstanceWithTheSameID(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.add("a", "aws")
+		f.assign("i1", "t1")
+
+		key := accountpool.Key{Tenant: "t1", Type: "aws"}
+
+		claim, last, err := f.pool.Claims.BeginRelease(f.Context(), "i1", key)
+		if err != nil || !last {
+			f.Fatal(last, err)
+		}
+
+		f.add("b", "aws")
+		f.order("i1")
+
+		if err := f.pool.Sweep(f.Context()); err != nil {
+			f.Fatal(err)
+		}
+
+		if got := f.assign("i1", "t1"); got != "b" {
+			f.Errorf("got %s, but a waits for its cleanup", got)
+		}
+
+		f.wantLabels("the deleted instance has released it", "a", "tenantName=t1", "dirty=true")
+
+		// A replica that was frozen during the deletion ends its release late.
+		if err := f.pool.Claims.EndRelease(f.Context(), "i1", claim, false); err != nil {
+			f.Fatal(err)
+		}
+
+		if _, uses, err := f.pool.Claims.Use(f.Context(), "i1"); err != nil || !uses {
+			f.Errorf("a late end of the former release removed the account of the new instance: %v", err)
+		}
+	})
+}
+
+// TestLateEndOfARelease lets a frozen replica end a release after another replica has ended it, while the tenant's next account is being
+// released. Until the end of that release, no instance may join the claim: the other replica is about to mark the account as dirty.
+func TestLateEndOfARelease(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.add("a", "aws")
+		f.assign("i1", "t1")
+
+		key := accountpool.Key{Tenant: "t1", Type: "aws"}
+
+		late, last, err := f.pool.Claims.BeginRelease(f.Context(), "i1", key)
+		if err != nil || !last {
+			f.Fatal(last, err)
+		}
+
+		if err := f.pool.Release(f.Context(), "i1", "c-i1"); err != nil {
+			f.Fatal(err)
+		}
+
+		f.add("b", "aws")
+		f.assign("i2", "t1")
+
+		if _, last, err := f.pool.Claims.BeginRelease(f.Context(), "i2", key); err != nil || !last {
+			f.Fatal(last, err)
+		}
+
+		for _, keep := range []bool{true, false} {
+			if err := f.pool.Claims.EndRelease(f.Context(), "i1", late, keep); err != nil {
+				f.Fatal(err)
+			}
+
+			if got, err := f.tryAssign("i3", "t1"); !errors.Is(err, accountpool.ErrNoneFree) {
+				f.Errorf("with keep = %t, a late end of the former release ended the present one: got account %q, %v", keep, got, err)
+			}
+		}
+	})
+}

@@ -92,9 +92,9 @@ func (s situation) retried() bool {
 	})
 }
 
-// failed reports whether the operation failed and has not been retried. It is false for cleanups, which cannot be retried.
+// failed reports whether the operation failed and has not been retried. It is false for operations that cannot be retried.
 func (s situation) failed() bool {
-	return s.is(process.Failed) && !s.retried() && s.Kind != environment.KindCleanup
+	return s.is(process.Failed) && !s.retried() && environment.Retryable(s.Kind)
 }
 
 // leaves reports whether the operation is of a kind that can leave a leftover. The broker later repeats the steps that such an
@@ -229,6 +229,10 @@ func rules() []rule {
 			"After fixing the cause, clean up again: ebctl leftover cleanup {instance} --reason REASON",
 		},
 		{
+			func(s situation) bool { return s.Kind == environment.KindBind && s.is(process.Failed) },
+			"The broker removes the binding. After fixing the cause, let the platform send the request again.",
+		},
+		{
 			func(s situation) bool { return s.stuck() && s.Skippable },
 			"To continue without the step: ebctl operation skip {operation} --step {step} --reason REASON",
 		},
@@ -250,7 +254,7 @@ func rules() []rule {
 		},
 		{
 			func(s situation) bool {
-				return s.is(process.Canceled) && !s.retried() && s.Kind != environment.KindCleanup
+				return s.is(process.Canceled) && !s.retried() && environment.Retryable(s.Kind)
 			},
 			"To continue the operation, unless the instance has a later one: ebctl operation retry {operation} --reason REASON",
 		},

@@ -246,6 +246,22 @@ func TestOf(t *testing.T) {
 			summary: "The cleanup operation of instance i failed after 5m00s.",
 			advice:  []string{"After fixing the cause, clean up again: ebctl leftover cleanup i --reason REASON"},
 		},
+		"FailedBind": {
+			reason: "a failed bind cannot be retried",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Kind, o.State, o.FinishedAt = "bind", "failed", ago(0)
+			}),
+			summary: "The bind operation of instance i failed after 5m00s.",
+			advice:  []string{"The broker removes the binding. After fixing the cause, let the platform send the request again."},
+		},
+		"CanceledBind": {
+			reason: "a canceled bind cannot be retried",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Kind, o.State, o.FinishedAt = "bind", "canceled", ago(0)
+			}),
+			summary: "The bind operation of instance i was canceled after 5m00s.",
+			advice:  []string{"List the operations of the instance: ebctl operation list --instance i"},
+		},
 		"Misconfigured": {
 			reason: "the problem names what to correct, and the log has no more",
 			operation: operation(func(o *operatorapi.Operation) {

@@ -65,6 +65,9 @@ type Subjects interface {
 	// Lock locks the instance until the transaction ends, so that no other operation of the instance is accepted. It reports
 	// whether the instance exists.
 	Lock(ctx context.Context, tx storage.Tx, record process.Record, now time.Time) (exists bool, err error)
+	// Refresh returns a retry with the values that depend on the current state of the instance, which the caller has locked. It
+	// returns an error, whose kind is failure.Conflict, if the retry would undo a later change of the instance.
+	Refresh(ctx context.Context, tx storage.Tx, retry process.New) (process.New, error)
 	// Select adds the query parameters that only this service supports to the filter for a list of operations. The filter already
 	// contains the instance ID.
 	Select(query url.Values, filter *operations.Filter) error

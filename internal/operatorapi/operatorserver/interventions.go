@@ -80,9 +80,9 @@ func (a *API) cancel(ctx context.Context, tx storage.Tx, wanted intervention) (s
 	return record.ID, err
 }
 
-// retry accepts a new operation that continues a failed or canceled one with a copy of its data. If the request
-// names the step at which the original operation ended, the new operation skips this step. It also skips the steps
-// that the original operation skipped.
+// retry accepts a new operation that continues a failed or canceled one with its data, as Subjects.Refresh returns it. If the
+// request names the step at which the original operation ended, the new operation skips this step. It also skips the steps that
+// the original operation skipped.
 func (a *API) retry(ctx context.Context, tx storage.Tx, wanted intervention) (string, error) {
 	former, err := a.Operations.Get(ctx, tx, wanted.operationID)
 	if err != nil {
@@ -101,7 +101,10 @@ func (a *API) retry(ctx context.Context, tx storage.Tx, wanted intervention) (st
 		return "", err
 	}
 
-	next := a.Engine.Successor(former, uuid.NewString(), wanted.now)
+	next, err := a.Subjects.Refresh(ctx, tx, a.Engine.Successor(former, uuid.NewString(), wanted.now))
+	if err != nil {
+		return "", err
+	}
 
 	next.Why = "retry of " + former.ID + " " + wanted.why()
 	if len(next.SkippedSteps) > 0 {

@@ -173,14 +173,15 @@ func period(values url.Values) (since, until time.Time, err error) {
 	return since, until, err
 }
 
-// moment returns the value of a parameter, which must be a time, or the zero time if the parameter is absent.
+// moment returns the value of a parameter, which must be a time in the years that databases can compare, or the zero time if the
+// parameter is absent.
 func moment(values url.Values, name string) (time.Time, error) {
 	if !values.Has(name) {
 		return time.Time{}, nil
 	}
 
 	given, err := time.Parse(time.RFC3339, values.Get(name))
-	if err != nil {
+	if err != nil || !storage.IsTime(given) {
 		return time.Time{}, Invalid(name + " must be a time such as 2030-01-02T15:04:05Z.")
 	}
 

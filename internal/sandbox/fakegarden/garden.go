@@ -120,13 +120,16 @@ func (m *Memory) Counted() (client.WithWatch, *kubeapi.Calls, error) { return m.
 // Namespace returns the namespace of the project, which contains its Shoots.
 func (m *Memory) Namespace() string { return gardenlet.Namespace(m.options.Project) }
 
+// Project returns the name of the project.
+func (m *Memory) Project() string { return m.options.Project }
+
 // Run runs the gardenlet and the API servers of the runtimes until the context ends, which is not an error. If one of them fails,
 // Run stops the other and returns the error. After Run has returned, only the garden's clients write to its folder. Run must not
 // be called twice.
 func (m *Memory) Run(ctx context.Context) error {
 	server, err := runtimes.Listen(ctx, runtimes.Options{
 		Dir:     filepath.Join(m.options.Dir, "runtimes"),
-		Version: runtimes.VersionOfShoot(m.server, m.options.Project, m.options.Log),
+		Version: runtimes.VersionOfShoot(m.server, m.options.Log),
 		Log:     m.options.Log,
 	})
 	if err != nil {

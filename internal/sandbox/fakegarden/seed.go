@@ -25,18 +25,22 @@ var seedTemplate string
 // CredentialsBinding named after the type.
 func providers() []string { return []string{"aws", "azure", "gcp", "openstack"} }
 
-// seedValues returns the values for the template seed.yaml. The garden has one project, with the given name.
-func seedValues(project string) map[string]any {
+// seedValues returns the values for the template seed.yaml.
+func seedValues(projects []string) map[string]any {
+	namespaces := map[string]string{}
+	for _, project := range projects {
+		namespaces[project] = gardenlet.Namespace(project)
+	}
 	return map[string]any{
-		"Project": project, "Namespace": gardenlet.Namespace(project), "Providers": providers(),
+		"Projects": namespaces, "Providers": providers(),
 		"Domains": map[string]string{"default-domain": Domain, "internal-domain": "internal." + Domain},
 	}
 }
 
-// Seed creates the objects in seed.yaml, or updates those of an existing garden. The API server must serve all kinds in
-// seed.yaml. Objects that were removed from seed.yaml remain in existing gardens, because Shoots may refer to them.
-func Seed(ctx context.Context, garden client.Client, project string) error {
-	return Apply(ctx, garden, seedTemplate, seedValues(project))
+// Seed creates the objects in seed.yaml for the given projects, or updates those of an existing garden. The API server must serve
+// all kinds in seed.yaml. Objects that were removed from seed.yaml remain in existing gardens, because Shoots may refer to them.
+func Seed(ctx context.Context, garden client.Client, projects ...string) error {
+	return Apply(ctx, garden, seedTemplate, seedValues(projects))
 }
 
 // Apply fills in a template of YAML documents, and creates or updates its objects by server-side apply, in the order of the

@@ -13,7 +13,7 @@ import (
 
 func seeded(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := render(seedTemplate, seedValues("local"))
+	objects, err := render(seedTemplate, seedValues([]string{"local", "second"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,12 @@ func TestEveryProviderHasCredentials(t *testing.T) {
 	for _, binding := range all[securityv1alpha1.CredentialsBinding](t, "CredentialsBinding") {
 		got[binding.Namespace+"/"+binding.Name] = binding.Provider.Type
 	}
-	want := map[string]string{"garden-local/aws": "aws", "garden-local/azure": "azure", "garden-local/gcp": "gcp", "garden-local/openstack": "openstack"}
+	want := map[string]string{}
+	for _, namespace := range []string{"garden-local", "garden-second"} {
+		for _, provider := range []string{"aws", "azure", "gcp", "openstack"} {
+			want[namespace+"/"+provider] = provider
+		}
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("bindings -want +got:\n%s", diff)
 	}

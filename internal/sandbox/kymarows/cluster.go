@@ -31,7 +31,9 @@ type Cluster struct {
 	// DNSSecret is the name of a Secret in the project; if it is empty, Gardener chooses the domain.
 	OIDC, EUAccess bool
 	DNSSecret      string
-	CreatedAt      time.Time
+	// Zone is the parent domain of a cluster that has a DNSSecret.
+	Zone      string
+	CreatedAt time.Time
 	// CreationID is the ID of the operation that created the cluster. The other fields describe a later operation; if ChangeType is
 	// empty, there is none.
 	CreationID, ChangeID, ChangeType, ChangeState string
@@ -43,7 +45,7 @@ type Cluster struct {
 const DNSSecret = "former-route53"
 
 // Domain returns the domain of a cluster that has a DNSSecret.
-func (c Cluster) Domain() string { return c.Name + ".kyma.example.com" }
+func (c Cluster) Domain() string { return c.Name + "." + c.Zone }
 
 // Example returns the example cluster with the given number, starting at 0. Providers and optional fields alternate. The same
 // number always returns the same cluster.
@@ -53,6 +55,7 @@ func Example(number int) Cluster {
 		ID: idOf("cluster", number), Tenant: fmt.Sprintf("ga-%d", number/3), SubAccount: fmt.Sprintf("sa-%d", number),
 		Name: fmt.Sprintf("c%06d", number), Minimum: 3, Maximum: 20, Purpose: "production", WorkerCIDR: "10.250.0.0/16", Nodes: "10.250.0.0/16",
 		Administrators: []string{fmt.Sprintf("admin-%d@example.com", number), "operator@example.com"}, OIDC: number%2 == 0, CreatedAt: created,
+		Zone:       "kyma.example.com",
 		CreationID: idOf("creation", number), ChangeID: idOf("change", number), CreationState: "SUCCEEDED", ChangeState: "SUCCEEDED",
 	}
 

@@ -137,7 +137,7 @@ func (d Database) provisioningParameters(i Instance) string {
 // column.
 func (i Instance) operation(id, kind, state, targetID, parameters string, began time.Time, more map[string]any) statement {
 	data := map[string]any{
-		"shoot_name": i.Cluster.Name, "shoot_domain": i.Cluster.Name + ".kyma.example.com", "sub_account_id": i.Cluster.SubAccount, "runtime_id": i.Cluster.ID,
+		"shoot_name": i.Cluster.Name, "shoot_domain": i.Cluster.Domain(), "sub_account_id": i.Cluster.SubAccount, "runtime_id": i.Cluster.ID,
 		"avs": map[string]any{"avs_evaluation_internal_id": 4711}, "edp_created": true, "excutedButNotCompleted": nil, "userAgent": "",
 	}
 	maps.Copy(data, more)

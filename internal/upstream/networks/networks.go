@@ -24,7 +24,8 @@ type Networks struct {
 	private bool
 }
 
-// Parse parses networks in CIDR notation, such as 10.0.0.0/8.
+// Parse parses networks in CIDR notation, such as 10.0.0.0/8. It converts networks of IPv4-mapped IPv6 addresses, such as
+// ::ffff:10.0.0.0/104, to IPv4 networks, and rejects those that are larger than all of IPv4.
 func Parse(texts []string) (Networks, error) {
 	var networks Networks
 
@@ -34,11 +35,23 @@ func Parse(texts []string) (Networks, error) {
 			return Networks{}, fmt.Errorf("%q is not a network: write CIDR notation, such as 10.0.0.0/8", text)
 		}
 
+		if prefix.Addr().Is4In6() {
+			// If the prefix is larger than all of IPv4, the number of bits is negative, and the result is invalid.
+			prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-mappedBits)
+		}
+
+		if !prefix.IsValid() {
+			return Networks{}, fmt.Errorf("%q is larger than the network of IPv4-mapped addresses: write an IPv4 network, such as 10.0.0.0/8", text)
+		}
+
 		networks.allowed = append(networks.allowed, prefix.Masked())
 	}
 
 	return networks, nil
 }
+
+// mappedBits is the length of ::ffff:0:0/96, the prefix of IPv4-mapped IPv6 addresses, in bits.
+const mappedBits = 96
 
 // Only returns Networks that permit the allowed networks, but no public addresses.
 func (n Networks) Only() Networks { return Networks{allowed: n.allowed, private: true} }

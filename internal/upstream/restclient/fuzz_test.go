@@ -22,6 +22,7 @@ func FuzzResponse(f *testing.F) {
 	const valid = `{"access_token": "t", "expires_in": 60}`
 
 	f.Add(valid, 200, `[{"key": "a", "value": "b"}]`)
+	f.Add(valid, 200, `{"entries": [{"key": "a"}, {"key": "b"}], "count": 2}`)
 	f.Add(valid, 429, `{"message": "later"}`)
 	f.Add(`{"access_token": 7}`, 200, ``)
 	f.Add(`{"access_token": "a\nb", "expires_in": -1}`, 401, `null`)
@@ -45,19 +46,26 @@ func FuzzResponse(f *testing.F) {
 			Grant: &restclient.Grant{URL: "http://it/token", Type: "client_credentials", ClientID: "id", ClientSecret: "secret"},
 		})
 
-		var entries []struct{ Key, Value string }
+		var (
+			entries []struct{ Key, Value string }
+			list    = &restclient.List{Field: "entries", Add: func(decode func(any) error) error { return decode(&struct{ Key, Value string }{}) }}
+		)
 
-		err := client.Do(t.Context(), restclient.Request{Method: http.MethodGet, URL: "http://it/entries", Action: "work", Into: &entries})
-		if err == nil {
-			return
-		}
+		for _, request := range []restclient.Request{{Into: &entries}, {List: list}} {
+			request.Method, request.URL, request.Action = http.MethodGet, "http://it/entries", "work"
 
-		if _, classified := errors.AsType[*failure.Error](err); !classified {
-			t.Errorf("the error has no kind: %v", err)
-		}
+			err := client.Do(t.Context(), request)
+			if err == nil {
+				continue
+			}
 
-		if len(body) > 40 && strings.Contains(err.Error(), body) {
-			t.Errorf("the error quotes the response: %v", err)
+			if _, classified := errors.AsType[*failure.Error](err); !classified {
+				t.Errorf("the error has no kind: %v", err)
+			}
+
+			if len(body) > 40 && strings.Contains(err.Error(), body) {
+				t.Errorf("the error quotes the response: %v", err)
+			}
 		}
 	})
 }

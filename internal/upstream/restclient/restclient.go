@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// maxResponseBytes is the maximum size of a response. The called systems return only single objects and short lists.
+	// maxResponseBytes is the maximum size of a response. The called systems return only single objects and short lists, except
+	// those that a Request reads with a List.
 	maxResponseBytes = 4 << 20
 	// maxRetryAfter limits the pause that a system can request, so that an incorrect Retry-After header cannot delay an
 	// operation for hours.
@@ -69,6 +70,8 @@ type Request struct {
 	// Into receives the decoded JSON response. If it is nil, the response must be empty or valid JSON: anything else may be a
 	// proxy's error page, which does not prove that the system has executed the request.
 	Into any
+	// List, if set, takes the place of Into. It receives the elements of a list that may be long.
+	List *List
 }
 
 // StatusError is the cause of the error for a response with an unexpected status.
@@ -166,6 +169,8 @@ type answer struct {
 	StatusError
 
 	content []byte
+	// listed reports whether the elements of the response were passed to Request.List.
+	listed bool
 }
 
 // send sends the request once. Its errors wrap a *failure.Error. A response is not an error, whatever its status.
@@ -201,17 +206,23 @@ func (c *Client) send(ctx context.Context, request Request, token string) (answe
 		sent.Header.Set("Authorization", "Bearer "+token)
 	}
 
-	return c.exchange(sent)
+	return c.exchange(sent, request.List)
 }
 
-// exchange sends the request and reads the response. It returns an error if the response is larger than maxResponseBytes, but
-// not if the status indicates an error.
-func (c *Client) exchange(request *http.Request) (answer, error) {
+// exchange sends the request and reads the response, whose elements it passes to the list, if there is one. It returns an error if the
+// response is too large, but not if the status indicates an error.
+func (c *Client) exchange(request *http.Request, list *List) (answer, error) {
 	response, err := c.http.Do(request)
 	if err != nil {
 		return answer{}, c.unanswered(request.Context(), err)
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
+
+	if list != nil && succeeded(response.StatusCode) {
+		listed, err := c.readList(response, *list)
+
+		return answer{StatusError: StatusError{Status: response.StatusCode}, listed: listed}, err
+	}
 
 	content, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes+1))
 	if err != nil {
@@ -219,10 +230,10 @@ func (c *Client) exchange(request *http.Request) (answer, error) {
 	}
 
 	if len(content) > maxResponseBytes {
-		return answer{}, c.transient(failure.ReasonHTTPStatus, nil, "%s returned more than %d MiB", c.options.Title, maxResponseBytes>>20)
+		return answer{}, c.tooLarge(maxResponseBytes)
 	}
 
-	got := answer{StatusError{Status: response.StatusCode, Body: upstream.Excerpt(string(content))}, content}
+	got := answer{StatusError: StatusError{Status: response.StatusCode, Body: upstream.Excerpt(string(content))}, content: content}
 
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		got.RetryAfter = min(time.Duration(seconds)*time.Second, maxRetryAfter)
@@ -237,8 +248,8 @@ func (c *Client) result(request Request, got answer) error {
 	kind, text := failure.Permanent, "rejects the request with"
 
 	switch code := got.Status; {
-	case code >= http.StatusOK && code < http.StatusMultipleChoices:
-		if !decodes(got.content, request.Into) {
+	case succeeded(code):
+		if !got.listed && (request.List != nil || !decodes(got.content, request.Into)) {
 			return c.transient(failure.ReasonHTTPStatus, nil, "%s could not %s: it returned a response that is not the expected JSON",
 				c.options.Title, request.Action)
 		}
@@ -258,6 +269,10 @@ func (c *Client) result(request Request, got answer) error {
 	return failure.Wrap(kind, status, "%s could not %s: it %s HTTP status %d %s",
 		c.options.Title, request.Action, text, got.Status, http.StatusText(got.Status)).
 		WithReason(failure.ReasonHTTPStatus, c.options.Component)
+}
+
+func succeeded(status int) bool {
+	return status >= http.StatusOK && status < http.StatusMultipleChoices
 }
 
 // decodes stores a JSON response in into, and reports whether that was possible. If into is nil, decodes reports whether the
@@ -288,6 +303,11 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	}
 
 	return unreachable
+}
+
+// tooLarge returns the error for a response with more than limit bytes.
+func (c *Client) tooLarge(limit int) error {
+	return c.transient(failure.ReasonHTTPStatus, nil, "%s returned more than %d MiB", c.options.Title, limit>>20)
 }
 
 func (c *Client) transient(reason string, cause error, format string, args ...any) error {

@@ -74,6 +74,59 @@ func TestResponses(t *testing.T) {
 	}
 }
 
+// TestLists checks which responses with a long list are accepted, and which elements arrive.
+func TestLists(t *testing.T) {
+	element := `{"id": 7, "more": "` + strings.Repeat("x", 1<<20) + `"}`
+
+	cases := map[string]struct {
+		reason string
+		body   string
+		want   int
+		text   string
+	}{
+		"Long":    {"a list can be longer than another response", `{"a": [{}], "ids": [` + strings.Repeat(element+",", 8) + element + `], "b": null}`, 9, ""},
+		"Empty":   {"there may be no elements", `{"ids": []}`, 0, ""},
+		"Null":    {"null is an empty list", `{"ids": null}`, 0, ""},
+		"Missing": {"a system may omit an empty list", `{}`, 0, ""},
+		"Endless": {"a response is bounded", `{"ids": [` + strings.Repeat(element+",", 70), 0, "It returned more than 64 MiB"},
+		"Cut":     {"the rest may be lost", `{"ids": [` + element, 0, "It could not work: it returned a response that is not the expected JSON"},
+		"Page":    {"a proxy may answer", `<html>`, 0, "It could not work: it returned a response that is not the expected JSON"},
+		"Text":    {"a list has another form", `{"ids": "7"}`, 0, "It could not work: it returned a response that is not the expected JSON"},
+		"Mixed":   {"an element has another form", `{"ids": [7]}`, 0, "It could not work: it returned a response that is not the expected JSON"},
+		"List":    {"the response has another form", `[7]`, 0, "It could not work: it returned a response that is not the expected JSON"},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(c.body)) }))
+			t.Cleanup(server.Close)
+
+			client := restclient.New(restclient.Options{
+				Title: "It", Component: "it", Settings: "APP_IT", Transport: http.DefaultTransport, Timeout: time.Minute,
+			})
+			got := 0
+
+			err := client.Do(t.Context(), restclient.Request{Method: http.MethodGet, URL: server.URL, Action: "work", List: &restclient.List{
+				Field: "ids", Add: func(decode func(any) error) error {
+					var element struct{ ID int }
+
+					err := decode(&element)
+					got += element.ID / 7
+
+					return err
+				},
+			}})
+
+			switch {
+			case c.text == "" && (err != nil || got != c.want):
+				t.Errorf("%s: got %d elements, %v", c.reason, got, err)
+			case c.text != "" && (!failure.Is(err, failure.Transient) || failure.Of(err).Text != c.text):
+				t.Errorf("%s: got %v", c.reason, err)
+			}
+		})
+	}
+}
+
 // TestIgnoredResponses checks which responses prove the success of a call whose result does not matter.
 func TestIgnoredResponses(t *testing.T) {
 	cases := map[string]struct {

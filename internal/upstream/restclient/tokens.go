@@ -54,7 +54,7 @@ func (c *Client) requestToken(ctx context.Context) (upstream.Token, error) {
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.SetBasicAuth(url.QueryEscape(grant.ClientID), url.QueryEscape(grant.ClientSecret.Reveal())) // RFC 6749, 2.3.1
 
-	got, err := c.exchange(request)
+	got, err := c.exchange(request, nil)
 	if err != nil {
 		return upstream.Token{}, err
 	}

@@ -1913,7 +1913,7 @@ type AdoptedShoot {
   clusterConfig: GardenerConfig!
   "The fields of the Shoot that are changed by the adoption or by the first change of the runtime."
   changes: [ShootChange!]!
-  "The fields that a new Shoot for the same order would not have. Later changes of the runtime preserve them. They include fields that Gardener sets."
+  "The fields that a new Shoot would not have if the broker ordered it for the instance: with one worker pool, and without a failure tolerance of the control plane. Later changes of the runtime preserve them. They include fields that Gardener sets."
   notInOrder: [String!]!
 }
 

@@ -24,7 +24,7 @@ type AdoptedShoot struct {
 	ClusterConfig *spec.Cluster `json:"clusterConfig"`
 	// The fields of the Shoot that are changed by the adoption or by the first change of the runtime.
 	Changes []*objectdiff.Change `json:"changes"`
-	// The fields that a new Shoot for the same order would not have. Later changes of the runtime preserve them. They include fields that Gardener sets.
+	// The fields that a new Shoot would not have if the broker ordered it for the instance: with one worker pool, and without a failure tolerance of the control plane. Later changes of the runtime preserve them. They include fields that Gardener sets.
 	NotInOrder []string `json:"notInOrder"`
 }
 

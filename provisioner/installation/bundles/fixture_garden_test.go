@@ -45,7 +45,7 @@ import (
 )
 
 // patience is the timeout of each wait.
-const patience = time.Minute
+const patience = 4 * time.Minute
 
 // api is the API server that all tests share. It is the hub, and the cluster of each runtime.
 var api *rest.Config

@@ -29,7 +29,7 @@ import (
 )
 
 // patience is the timeout of each wait.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // api is the configuration of the API server that all tests share.
 var api *rest.Config

@@ -30,8 +30,8 @@ service, generated from its configuration: plain or secret.
 {{- end -}}
 {{- end -}}
 {{- $problems = concat $problems (include "environment-broker.missing" $arguments | fromJsonArray) -}}
-{{- if and (gt (int $values.replicas) 1) (include "environment-broker.hasData" $arguments) (not $values.storage.ephemeral) (ne $values.storage.accessMode "ReadWriteMany") -}}
-{{- $problems = append $problems (printf "%s.storage.accessMode: several Pods share a volume only with ReadWriteMany; or set %s.storage.ephemeral, or %s.replicas to 1" $service $service $service) -}}
+{{- if and (gt (int $values.replicas) 1) (include "environment-broker.hasData" $arguments) (or $values.storage.existingClaim (not $values.storage.ephemeral)) (ne $values.storage.accessMode "ReadWriteMany") -}}
+{{- $problems = append $problems (printf "%s.storage.accessMode: several Pods share a volume only with ReadWriteMany; or set %s.replicas to 1, or %s.storage.ephemeral without existingClaim" $service $service $service) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -51,11 +51,12 @@ service, generated from its configuration: plain or secret.
 {{- $service := .service -}}
 {{- $values := index .root.Values $service -}}
 {{- $missing := list -}}
+{{- $set := merge (dict) $values.config $values.secrets -}}
 {{- if ne $service "bundler" -}}
 {{- if not (or $values.secretName (hasKey $values.secrets "APP_DATABASE_SECRET_KEYS")) -}}
 {{- $missing = append $missing (printf "%s.secretName: name a Secret whose keys are variables. It needs at least APP_DATABASE_SECRET_KEYS and APP_AUTH_BASIC_USERS%s" $service (ternary ", and APP_DATABASE_PASSWORD" "" (eq $values.database.driver "postgres"))) -}}
 {{- end -}}
-{{- if and (eq $values.database.driver "postgres") (not (hasKey $values.config "APP_DATABASE_HOST")) -}}
+{{- if and (eq $values.database.driver "postgres") (not (hasKey $set "APP_DATABASE_HOST")) -}}
 {{- $missing = append $missing (printf "%s.config.APP_DATABASE_HOST: set the host of PostgreSQL; or set %s.database.driver to sqlite and %s.replicas to 1 for evaluation" $service $service $service) -}}
 {{- end -}}
 {{- end -}}
@@ -63,14 +64,14 @@ service, generated from its configuration: plain or secret.
 {{- if not (hasKey $values.files "APP_GARDENER_KUBECONFIG_PATH") -}}
 {{- $missing = append $missing "provisioner.files.APP_GARDENER_KUBECONFIG_PATH: name the Secret with the kubeconfig for Gardener: {secret: gardener, key: kubeconfig}" -}}
 {{- end -}}
-{{- if not (hasKey $values.config "APP_GARDENER_PROJECT") -}}
+{{- if not (hasKey $set "APP_GARDENER_PROJECT") -}}
 {{- $missing = append $missing "provisioner.config.APP_GARDENER_PROJECT: set the Gardener project" -}}
 {{- end -}}
 {{- end -}}
-{{- if and (eq $service "broker") (not .root.Values.provisioner.enabled) (not (hasKey $values.config "APP_PROVISIONER_URL")) -}}
+{{- if and (eq $service "broker") (not .root.Values.provisioner.enabled) (not (hasKey $set "APP_PROVISIONER_URL")) -}}
 {{- $missing = append $missing "broker.config.APP_PROVISIONER_URL: set the address of the Provisioner, because provisioner.enabled is false" -}}
 {{- end -}}
-{{- if and (eq $service "bundler") (not (or (hasKey $values.files "APP_TLS_CERT_FILE") (hasKey $values.config "APP_TLS_SELF_SIGNED"))) -}}
+{{- if and (eq $service "bundler") (not (or (hasKey $values.files "APP_TLS_CERT_FILE") (hasKey $set "APP_TLS_SELF_SIGNED"))) -}}
 {{- $missing = append $missing "bundler.files.APP_TLS_CERT_FILE and APP_TLS_KEY_FILE: name the Secret with the certificate; or set bundler.config.APP_TLS_SELF_SIGNED for evaluation" -}}
 {{- end -}}
 {{- toJson $missing -}}

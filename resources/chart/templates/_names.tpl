@@ -17,8 +17,8 @@
 
 {{/* Labels by which the release's Pods are selected. */}}
 {{- define "environment-broker.releaseSelector" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{/* Labels by which a service's Pods are selected. The argument has root and service. */}}

@@ -17,11 +17,11 @@ securityContext:
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets:
 {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
 {{- end }}
 {{- end }}
 {{- with $values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with $values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
@@ -45,13 +45,13 @@ topologySpreadConstraints:
 {{- end }}
 containers:
   - name: {{ .service }}
-    image: {{ include "environment-broker.image" .root }}
+    image: {{ include "environment-broker.image" .root | quote }}
     imagePullPolicy: {{ .root.Values.image.pullPolicy }}
     command: [/usr/local/bin/{{ .service }}]
     # Later sources win: a Secret cannot replace what the chart sets.
     envFrom:
 {{- with $values.secretName }}
-      - secretRef: {name: {{ . }}}
+      - secretRef: {name: {{ . | quote }}}
 {{- end }}
       - configMapRef: {name: {{ include "environment-broker.name" . }}}
 {{- if or $values.secrets $values.env (eq .service "bundler") }}
@@ -62,7 +62,7 @@ containers:
 {{- range $variable, $source := $values.secrets }}
       - name: {{ $variable }}
         valueFrom:
-          secretKeyRef: {name: {{ $source.name }}, key: {{ $source.key }}}
+          secretKeyRef: {name: {{ $source.name | quote }}, key: {{ $source.key | quote }}}
 {{- end }}
 {{- with $values.env }}
 {{- toYaml . | nindent 6 }}
@@ -111,17 +111,17 @@ volumes:
 {{- if and $values.storage.ephemeral (not $values.storage.existingClaim) }}
   - {name: data, emptyDir: {}}
 {{- else }}
-  - {name: data, persistentVolumeClaim: {claimName: {{ include "environment-broker.claim" . }}}}
+  - {name: data, persistentVolumeClaim: {claimName: {{ include "environment-broker.claim" . | quote }}}}
 {{- end }}
 {{- end }}
 {{- range $variable, $file := $values.files }}
   - name: {{ include "environment-broker.volume" $variable }}
 {{- if hasKey $file "secret" }}
     secret:
-      secretName: {{ $file.secret }}
+      secretName: {{ $file.secret | quote }}
 {{- else }}
     configMap:
-      name: {{ $file.configMap }}
+      name: {{ $file.configMap | quote }}
 {{- end }}
       defaultMode: 0440
 {{- with dig "items" dict $file }}

@@ -1,5 +1,5 @@
 -- +goose Up
--- The platforms that may see the operation, separated by spaces, or empty for the default platform. It never changes.
+-- The platforms that may see the operation, separated by spaces, or empty for the default platform. It changes until the operation ends.
 ALTER TABLE operations ADD COLUMN visible_to TEXT NOT NULL DEFAULT '';
 
 -- +goose Down

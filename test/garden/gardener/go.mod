@@ -5,6 +5,7 @@ go 1.26.5
 require (
 	github.com/gardener/gardener v1.149.3
 	github.com/google/go-cmp v0.7.0
+	golang.org/x/sync v0.24.0
 	k8s.io/component-base v0.36.3
 	sigs.k8s.io/controller-runtime v0.24.1
 )
@@ -200,7 +201,6 @@ require (
 	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
-	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
 	golang.org/x/text v0.43.0 // indirect

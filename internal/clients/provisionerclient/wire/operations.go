@@ -566,7 +566,7 @@ type AdoptedShoot struct {
 	Generation int `json:"generation"`
 	// Whether the Shoot was a runtime of the tenant and the instance before the request. If so, nothing changes.
 	Earlier bool `json:"earlier"`
-	// The fields that a new Shoot for the same order would not have. Later changes of the runtime preserve them. They include fields that Gardener sets.
+	// The fields that a new Shoot would not have if the broker ordered it for the instance: with one worker pool, and without a failure tolerance of the control plane. Later changes of the runtime preserve them. They include fields that Gardener sets.
 	NotInOrder []string `json:"notInOrder"`
 	// The order that describes the Shoot from now on.
 	ClusterConfig *AdoptedClusterFields `json:"clusterConfig"`

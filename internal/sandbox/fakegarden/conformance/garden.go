@@ -58,22 +58,26 @@ func Shoot(namespace, name string) *gardencorev1beta1.Shoot {
 	return shoot
 }
 
-// apply writes a Shoot by server-side apply, as the Provisioner does. It removes the status and the creation time first: they are
-// encoded even if they are empty, and the field manager would own them.
+// apply writes a Shoot as tryApply does, and fails the test if the garden rejects it.
 func (g Garden) apply(ctx context.Context, t *testing.T, shoot *gardencorev1beta1.Shoot) {
 	t.Helper()
+	if err := g.tryApply(ctx, shoot); err != nil {
+		t.Fatalf("applying the shoot: %v", err)
+	}
+}
+
+// tryApply writes a Shoot by server-side apply, as the Provisioner does. It removes the status and the creation time first: they are
+// encoded even if they are empty, and the field manager would own them.
+func (g Garden) tryApply(ctx context.Context, shoot *gardencorev1beta1.Shoot) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(shoot)
 	if err != nil {
-		t.Fatalf("converting the shoot: %v", err)
+		return err
 	}
 	configuration := &unstructured.Unstructured{Object: content}
 	configuration.SetGroupVersionKind(gardencorev1beta1.SchemeGroupVersion.WithKind("Shoot"))
 	unstructured.RemoveNestedField(configuration.Object, "status")
 	unstructured.RemoveNestedField(configuration.Object, "metadata", "creationTimestamp")
-	err = g.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), client.FieldOwner(fieldManager), client.ForceOwnership)
-	if err != nil {
-		t.Fatalf("applying the shoot: %v", err)
-	}
+	return g.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), client.FieldOwner(fieldManager), client.ForceOwnership)
 }
 
 // get returns the current state of a Shoot, which must exist.

@@ -52,7 +52,7 @@ func Rejections(t *testing.T, g Garden) {
 	}
 	const name = "rejected"
 	g.injectFault(ctx, t, name, gardenlet.FaultStuck)
-	g.apply(ctx, t, Shoot(g.Namespace, name))
+	g.apply(ctx, t, onlyCreated(Shoot(g.Namespace, name)))
 	g.await(ctx, t, name, "its creation has started", nil, func(shoot *gardencorev1beta1.Shoot) bool {
 		return shoot.Status.LastOperation != nil
 	})
@@ -97,6 +97,12 @@ func patchedShoot(t *testing.T, valid *gardencorev1beta1.Shoot, patch jsonpatch.
 	return shoot
 }
 
+// onlyCreated sets a resource version that no stored Shoot has, as the Provisioner does for a creation.
+func onlyCreated(shoot *gardencorev1beta1.Shoot) *gardencorev1beta1.Shoot {
+	shoot.ResourceVersion = "1"
+	return shoot
+}
+
 // requests returns invalid requests that a patch of a Shoot cannot express: an outdated change, a duplicate, an unconfirmed
 // deletion, and requests for kubeconfigs.
 func requests() []rejection {
@@ -119,6 +125,13 @@ func requests() []rejection {
 			Name: "creation of an existing shoot", Reason: metav1.StatusReasonAlreadyExists, Text: "already exists",
 			request: func(ctx context.Context, g Garden, shoot *shoot) error {
 				return g.Client.Create(ctx, Shoot(g.Namespace, shoot.Name))
+			},
+		},
+		{
+			Name: "apply that may only create, to an existing shoot", Reason: metav1.StatusReasonConflict,
+			Text: "Operation cannot be fulfilled on shoots.core.gardener.cloud",
+			request: func(ctx context.Context, g Garden, shoot *shoot) error {
+				return g.tryApply(ctx, onlyCreated(Shoot(g.Namespace, shoot.Name)))
 			},
 		},
 		{

@@ -11,6 +11,7 @@ import (
 	"crypto/rsa"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -102,7 +103,20 @@ func New(options Options) (*Gardenlet, error) {
 func Namespace(project string) string { return "garden-" + project }
 
 // TechnicalID returns the name of a Shoot's runtime, following Gardener's convention.
-func TechnicalID(project, shoot string) string { return "shoot--" + project + "--" + shoot }
+func TechnicalID(project, shoot string) string {
+	return technicalIDPrefix + project + technicalIDSeparator + shoot
+}
+
+// ParseTechnicalID returns the project and the name of the Shoot of a runtime. Gardener allows no "--" in the name of a project.
+func ParseTechnicalID(technicalID string) (project, shoot string) {
+	project, shoot, _ = strings.Cut(strings.TrimPrefix(technicalID, technicalIDPrefix), technicalIDSeparator)
+	return project, shoot
+}
+
+const (
+	technicalIDPrefix    = "shoot" + technicalIDSeparator
+	technicalIDSeparator = "--"
+)
 
 // queue contains the names of Shoots to reconcile, immediately or after a delay.
 type queue = workqueue.TypedRateLimitingInterface[string]

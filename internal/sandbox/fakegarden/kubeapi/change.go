@@ -142,7 +142,7 @@ func (s *Server) apply(r *request, body []byte) (int, any, error) {
 	}
 	code := http.StatusOK
 	stored, err := s.change(r, func(fields *managedfields.FieldManager, old object, live runtime.Object) (runtime.Object, error) {
-		if version := applied.GetResourceVersion(); version != "" && (old.Object == nil || version != old.GetResourceVersion()) {
+		if version := applied.GetResourceVersion(); version != "" && old.Object != nil && version != old.GetResourceVersion() {
 			return nil, r.modified()
 		}
 		if old.Object == nil {

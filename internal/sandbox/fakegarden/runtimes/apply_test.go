@@ -65,7 +65,7 @@ func TestServerSideApply(t *testing.T) {
 			apply("default", configMap("map", "", map[string]any{"a": "4"}), metav1.ApplyOptions{FieldManager: "two"}), apierrors.IsConflict,
 		},
 		{"an old version is a conflict", apply("default", configMap("map", first.GetResourceVersion(), nil), own), apierrors.IsConflict},
-		{"a version of a missing object is a conflict", apply("default", configMap("new", "1", nil), own), apierrors.IsConflict},
+		{"a version does not keep a missing object from being created", apply("default", configMap("new", "1", nil), own), func(err error) bool { return err == nil }},
 		{"the current version is accepted", apply("default", configMap("map", second.GetResourceVersion(), nil), own), func(err error) bool { return err == nil }},
 		{"the namespace must exist", apply("nowhere", configMap("map", "", nil), own), apierrors.IsNotFound},
 		{"other patches are unsupported", merged, apierrors.IsUnsupportedMediaType},

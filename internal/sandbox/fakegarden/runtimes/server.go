@@ -63,9 +63,9 @@ type More struct {
 // VersionOfShoot returns a function for Options.Version that reads the version from the Shoot of the runtime. It reads the Shoot
 // for each request, so an upgrade is visible immediately. A real runtime would report the old version until its control plane is
 // upgraded.
-func VersionOfShoot(garden client.Reader, project string, log logrus.FieldLogger) func(ctx context.Context, technicalID string) string {
+func VersionOfShoot(garden client.Reader, log logrus.FieldLogger) func(ctx context.Context, technicalID string) string {
 	return func(ctx context.Context, technicalID string) string {
-		name := strings.TrimPrefix(technicalID, gardenlet.TechnicalID(project, ""))
+		project, name := gardenlet.ParseTechnicalID(technicalID)
 		shoot := &gardencorev1beta1.Shoot{}
 		if err := garden.Get(ctx, client.ObjectKey{Namespace: gardenlet.Namespace(project), Name: name}, shoot); err != nil {
 			log.WithError(err).WithField("shoot", name).Debug("cannot read the Kubernetes version of the runtime from its Shoot")

@@ -1,5 +1,5 @@
-// Command garden is the local garden: it runs etcd, kube-apiserver and Gardener's API server on free loopback ports, creates a
-// project and simulates the gardenlet. It prints the path of a kubeconfig, with which clients connect to the garden.
+// Command garden is the local garden: it runs etcd, kube-apiserver and Gardener's API server on free loopback ports, creates
+// projects and simulates their gardenlets. It prints the path of a kubeconfig, with which clients connect to the garden.
 //
 // The servers are separate executables, which test/garden/build.sh builds. The command starts them, stops them after SIGINT or
 // SIGTERM, and fails if one of them exits. A garden that is started again in the same folder continues with its objects and

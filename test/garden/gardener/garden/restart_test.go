@@ -33,7 +33,7 @@ func TestRestart(t *testing.T) {
 			dir := t.TempDir()
 			first := start(t, dir, "--runtimes", test.mode)
 			garden := first.member(t)
-			runtime := adminOf(t, garden, createShoot(t, garden, "ready"))
+			runtime := adminOf(t, garden, createShoot(t, garden, project, "ready"))
 			createNamespace(t, runtime, "hello")
 			if err := garden.Create(t.Context(), conformance.Shoot(gardenlet.Namespace(project), "unfinished")); err != nil {
 				t.Fatal(err)
@@ -45,31 +45,27 @@ func TestRestart(t *testing.T) {
 
 			// Clients of the garden and of the runtime must still work after the restart.
 			start(t, dir, "--runtimes", test.mode)
-			awaitShoot(t, garden, "ready")
+			awaitShoot(t, garden, project, "ready")
 			eventually(t, "the runtime responds again", func(ctx context.Context) error { return getNamespace(ctx, runtime, "hello") })
-			createNamespace(t, adminOf(t, garden, awaitShoot(t, garden, "unfinished")), "world")
+			createNamespace(t, adminOf(t, garden, awaitShoot(t, garden, project, "unfinished")), "world")
 		})
 	}
 }
 
-// TestSecondGarden checks that a garden fails to start in the folder of a running garden.
-func TestSecondGarden(t *testing.T) {
+// TestLostServer starts a second garden in the folder of a running one, which must fail, and then kills a server of the first one. This
+// garden must exit with an error that names the server.
+func TestLostServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	start(t, dir)
-	second, output := launch(t, dir)
+	garden := start(t, dir)
+	other, output := launch(t, dir)
 	if output.Scan() {
 		t.Errorf("a second garden in the same folder printed %q", output.Text())
 	}
-	if err := second.wait(); err == nil || !strings.Contains(second.log.String(), "another garden uses this folder") {
-		t.Errorf("a second garden in the same folder exited with %v and printed %q", err, second.log)
+	if err := other.wait(); err == nil || !strings.Contains(other.log.String(), "another garden uses this folder") {
+		t.Errorf("a second garden in the same folder exited with %v and printed %q", err, other.log)
 	}
-}
 
-// TestLostServer kills a server. The garden must exit with an error that names the server.
-func TestLostServer(t *testing.T) {
-	t.Parallel()
-	garden := start(t, t.TempDir())
 	servers := garden.servers(t)
 	for _, server := range servers {
 		if server.name != "gardener-apiserver" {

@@ -9,72 +9,100 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden/conformance"
 )
 
-// TestRuntimes checks, as a project member, which modes isolate runtimes from each other, and that a deleted runtime rejects its
-// administrator.
-func TestRuntimes(t *testing.T) {
+// second is the name of another project of a garden.
+const second = "second"
+
+// TestModes runs a garden with two projects in each mode.
+func TestModes(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		// isolated is true if runtimes cannot see each other's objects.
-		isolated bool
-	}{
-		"own":       {isolated: true},
-		"shared":    {isolated: false},
-		"simulated": {isolated: true},
+	tests := map[string]func(t *testing.T, garden *garden){
+		"own": func(t *testing.T, garden *garden) {
+			testConformance(t, garden)
+			t.Run("isolation", func(t *testing.T) { testIsolation(t, garden.member(t), true) })
+		},
+		"shared": func(t *testing.T, garden *garden) {
+			testConformance(t, garden)
+			t.Run("isolation", func(t *testing.T) { testIsolation(t, garden.member(t), false) })
+			t.Run("namespaces", func(t *testing.T) { testNamespacesAreEmptied(t, garden.member(t)) })
+		},
+		"simulated": func(t *testing.T, garden *garden) { testIsolation(t, garden.member(t), true) },
 	}
 	for mode, test := range tests {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			garden := start(t, t.TempDir(), "--runtimes", mode).member(t)
-			shoot := createShoot(t, garden, "one")
-			one, two := adminOf(t, garden, shoot), adminOf(t, garden, createShoot(t, garden, "two"))
-
-			createNamespace(t, one, "hello")
-			if seen := hasNamespace(t, two, "hello"); seen == test.isolated {
-				t.Errorf("the other runtime contains the namespace: got %t, want %t", seen, !test.isolated)
-			}
-
-			deleteShoot(t, garden, shoot)
-			eventually(t, "the runtime of the deleted shoot rejects its administrator", func(ctx context.Context) error {
-				if err := getNamespace(ctx, one, "hello"); err == nil {
-					return errors.New("it responds")
-				}
-				return nil
-			})
-			createNamespace(t, two, "still-there")
-
-			again := adminOf(t, garden, createShoot(t, garden, "one"))
-			if kept := hasNamespace(t, again, "hello"); kept == test.isolated {
-				t.Errorf("a new shoot with the name of a deleted one has the old runtime's namespace: got %t, want %t", kept, !test.isolated)
-			}
+			test(t, start(t, t.TempDir(), "--runtimes", mode, "--project", project, "--project", second))
 		})
 	}
 }
 
-// TestNamespacesAreEmptied deletes a namespace with objects and creates it again. The new namespace must be empty.
-func TestNamespacesAreEmptied(t *testing.T) {
-	t.Parallel()
-	garden := start(t, t.TempDir(), "--runtimes", "shared").member(t)
-	runtime := adminOf(t, garden, createShoot(t, garden, "one"))
-	createNamespace(t, runtime, "hello")
+// testConformance runs the tests that the local garden and the fake garden must both pass.
+func testConformance(t *testing.T, garden *garden) {
+	t.Helper()
+	tested := garden.underTest(t)
+	t.Run("lifecycle", func(t *testing.T) { conformance.Lifecycle(t, tested) })
+	t.Run("faults", func(t *testing.T) { conformance.Faults(t, tested) })
+	t.Run("rejections", func(t *testing.T) { conformance.Rejections(t, tested) })
+}
+
+// testIsolation checks, as a member of two projects, whether runtimes are isolated from each other, and that a deleted runtime rejects
+// its administrator.
+func testIsolation(t *testing.T, garden client.Client, isolated bool) {
+	t.Helper()
+	shoot := createShoot(t, garden, project, "one")
+	one, two := adminOf(t, garden, shoot), adminOf(t, garden, createShoot(t, garden, project, "two"))
+
+	createNamespace(t, one, "hello")
+	namesake := adminOf(t, garden, createShoot(t, garden, second, "one"))
+	for other, admin := range map[string]*kubernetes.Clientset{"another runtime": two, "the runtime with the same name in another project": namesake} {
+		if seen := hasNamespace(t, admin, "hello"); seen == isolated {
+			t.Errorf("%s contains the namespace: got %t, want %t", other, seen, !isolated)
+		}
+	}
+
+	deleteShoot(t, garden, shoot)
+	eventually(t, "the runtime of the deleted shoot rejects its administrator", func(ctx context.Context) error {
+		if err := getNamespace(ctx, one, "hello"); err == nil {
+			return errors.New("it responds")
+		}
+		return nil
+	})
+	createNamespace(t, two, "still-there")
+	createNamespace(t, namesake, "there-too")
+
+	again := adminOf(t, garden, createShoot(t, garden, project, "one"))
+	if kept := hasNamespace(t, again, "hello"); kept == isolated {
+		t.Errorf("a new shoot with the name of a deleted one has the old runtime's namespace: got %t, want %t", kept, !isolated)
+	}
+}
+
+// testNamespacesAreEmptied deletes a namespace with objects and creates it again. The new namespace must be empty.
+func testNamespacesAreEmptied(t *testing.T, garden client.Client) {
+	t.Helper()
+	const name = "emptied"
+	runtime := adminOf(t, garden, createShoot(t, garden, project, name))
+	createNamespace(t, runtime, name)
 	content := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "content"}}
-	if _, err := runtime.CoreV1().ConfigMaps("hello").Create(t.Context(), content, metav1.CreateOptions{}); err != nil {
+	if _, err := runtime.CoreV1().ConfigMaps(name).Create(t.Context(), content, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
-	if err := runtime.CoreV1().Namespaces().Delete(t.Context(), "hello", metav1.DeleteOptions{}); err != nil {
+	if err := runtime.CoreV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the namespace is deleted", func(ctx context.Context) error {
-		if err := getNamespace(ctx, runtime, "hello"); !apierrors.IsNotFound(err) {
+		if err := getNamespace(ctx, runtime, name); !apierrors.IsNotFound(err) {
 			return errors.Join(errors.New("it still exists"), err)
 		}
 		return nil
 	})
 
-	createNamespace(t, runtime, "hello")
-	if _, err := runtime.CoreV1().ConfigMaps("hello").Get(t.Context(), "content", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	createNamespace(t, runtime, name)
+	if _, err := runtime.CoreV1().ConfigMaps(name).Get(t.Context(), "content", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("objects in the deleted namespace still exist: %v", err)
 	}
 }

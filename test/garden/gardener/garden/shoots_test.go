@@ -19,17 +19,17 @@ import (
 	"github.com/environment-broker/environment-broker/test/garden/gardener/internal/process"
 )
 
-// createShoot creates a Shoot and waits until its runtime is ready.
-func createShoot(t *testing.T, c client.Client, name string) *gardencorev1beta1.Shoot {
+// createShoot creates a Shoot in a project and waits until its runtime is ready.
+func createShoot(t *testing.T, c client.Client, project, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	if err := c.Create(t.Context(), conformance.Shoot(gardenlet.Namespace(project), name)); err != nil {
 		t.Fatalf("creating the shoot: %v", err)
 	}
-	return awaitShoot(t, c, name)
+	return awaitShoot(t, c, project, name)
 }
 
 // awaitShoot waits until the runtime of a Shoot is ready.
-func awaitShoot(t *testing.T, c client.Client, name string) *gardencorev1beta1.Shoot {
+func awaitShoot(t *testing.T, c client.Client, project, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 	shoot := conformance.Shoot(gardenlet.Namespace(project), name)
 	eventually(t, "the shoot "+name+" is created", func(ctx context.Context) error {

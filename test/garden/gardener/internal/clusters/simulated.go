@@ -29,9 +29,9 @@ type Simulated struct {
 
 // NewSimulated returns a Simulated without running runtimes. A runtime reports the Kubernetes version of its Shoot, which is read
 // from garden.
-func NewSimulated(ctx context.Context, config Config, garden client.Reader, project string) (*Simulated, error) {
+func NewSimulated(ctx context.Context, config Config, garden client.Reader) (*Simulated, error) {
 	simulator, err := runtimes.Listen(ctx, runtimes.Options{
-		Dir: config.hostDir("simulated"), Version: runtimes.VersionOfShoot(garden, project, config.Log), Log: config.Log,
+		Dir: config.hostDir("simulated"), Version: runtimes.VersionOfShoot(garden, config.Log), Log: config.Log,
 	})
 	if err != nil {
 		return nil, err

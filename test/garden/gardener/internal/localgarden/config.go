@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 )
 
 // RuntimesMode selects how the API servers of runtimes are provided. The modes trade fidelity for memory and CPU time.
@@ -38,8 +40,8 @@ type Config struct {
 	Deletion time.Duration
 	// Kubeconfig is the path of the kubeconfig that the garden writes for the services, which act as a member of the project.
 	Kubeconfig string
-	// Project is the name of the only project. Its namespace is garden-<name>.
-	Project string
+	// Projects are the names of the projects, at least one. The namespace of a project is garden-<name>.
+	Projects []string
 }
 
 // Parse parses the command line. For --help and unknown flags, it writes the usage to output. For --help, it returns
@@ -55,8 +57,11 @@ func Parse(arguments []string, output io.Writer) (Config, error) {
 		"`own`: a kube-apiserver for each runtime; shared: one for all runtimes; simulated: none, the garden itself serves a few kinds of objects")
 	flags.DurationVar(&config.Creation, "cluster-creation", 5*time.Second, "minimum `duration` for creating or changing a cluster")
 	flags.DurationVar(&config.Deletion, "cluster-deletion", 0, "minimum `duration` for deleting a cluster (default: half of --cluster-creation)")
-	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "`file` for the kubeconfig of the project's member (default: kubeconfig in --dir)")
-	flags.StringVar(&config.Project, "project", "local", "`name` of the project")
+	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "`file` for the kubeconfig of the projects' member (default: kubeconfig in --dir)")
+	flags.Func("project", "`name` of a project; repeat the flag for several projects (default: "+fakegarden.DefaultProject+")", func(name string) error {
+		config.Projects = append(config.Projects, name)
+		return nil
+	})
 	if err := flags.Parse(arguments); err != nil {
 		return Config{}, err
 	}
@@ -84,6 +89,9 @@ func (c Config) complete() (Config, error) {
 			return Config{}, fmt.Errorf("finding the folder of the executables: %w", err)
 		}
 		c.Binaries = filepath.Dir(self)
+	}
+	if len(c.Projects) == 0 {
+		c.Projects = []string{fakegarden.DefaultProject}
 	}
 	if c.Deletion == 0 {
 		c.Deletion = c.Creation / 2

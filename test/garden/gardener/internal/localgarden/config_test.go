@@ -23,18 +23,18 @@ func TestParse(t *testing.T) {
 			arguments: []string{"--dir", "/data", "--bin-dir=/bin"},
 			want: localgarden.Config{
 				Dir: "/data", Binaries: "/bin", Runtimes: localgarden.RuntimesOwn, Creation: 5 * time.Second, Deletion: 2500 * time.Millisecond,
-				Kubeconfig: "/data/kubeconfig", Project: "local",
+				Kubeconfig: "/data/kubeconfig", Projects: []string{"local"},
 			},
 		},
 		"everything": {
 			reason: "each flag is read",
 			arguments: []string{
 				"--dir=/data", "--bin-dir=/bin", "--runtimes=shared", "--cluster-creation=1s", "--cluster-deletion=3s",
-				"--kubeconfig=/elsewhere", "--project=other",
+				"--kubeconfig=/elsewhere", "--project=other", "--project=second",
 			},
 			want: localgarden.Config{
 				Dir: "/data", Binaries: "/bin", Runtimes: localgarden.RuntimesShared, Creation: time.Second, Deletion: 3 * time.Second,
-				Kubeconfig: "/elsewhere", Project: "other",
+				Kubeconfig: "/elsewhere", Projects: []string{"other", "second"},
 			},
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,13 +72,13 @@ type garden struct {
 	log   logrus.FieldLogger
 }
 
-// run prepares the project, writes the kubeconfigs, reports that the garden is ready, and runs the gardenlet.
+// run prepares the projects, writes the kubeconfigs, reports that the garden is ready, and runs the gardenlets.
 func (g *garden) run(ctx context.Context, output io.Writer) (err error) {
 	admin, err := newClient(g.plane.Kubernetes.Admin)
 	if err != nil {
 		return err
 	}
-	if err := prepareProject(ctx, admin, g.Project); err != nil {
+	if err := prepareProjects(ctx, admin, g.Projects); err != nil {
 		return err
 	}
 	if err := g.writeKubeconfigs(); err != nil {
@@ -88,41 +89,45 @@ func (g *garden) run(ctx context.Context, output io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, servers.Close()) }()
-	worker, err := gardenlet.New(gardenlet.Options{
-		Client:    admin,
-		Project:   g.Project,
-		Runtimes:  servers,
-		Creation:  g.Creation,
-		Deletion:  g.Deletion,
-		DNSDomain: fakegarden.Domain,
-		Log:       g.log,
-	})
-	if err != nil {
-		return err
+	gardenlets := make([]*gardenlet.Gardenlet, len(g.Projects))
+	for i, project := range g.Projects {
+		if gardenlets[i], err = gardenlet.New(gardenlet.Options{
+			Client:    admin,
+			Project:   project,
+			Runtimes:  servers,
+			Creation:  g.Creation,
+			Deletion:  g.Deletion,
+			DNSDomain: fakegarden.Domain,
+			Log:       g.log.WithField("project", project),
+		}); err != nil {
+			return err
+		}
 	}
 	if _, err := fmt.Fprintf(output, "garden ready kubeconfig=%s\n", g.Kubeconfig); err != nil {
 		return fmt.Errorf("reporting that the garden is ready: %w", err)
 	}
-	return g.runGardenlet(ctx, worker)
+	return g.runGardenlets(ctx, gardenlets)
 }
 
-// runGardenlet runs the gardenlet until the gardenlet fails, a server of the control plane exits, or the context ends. It returns
-// after the gardenlet has stopped, so that no runtime is started while the garden stops.
-func (g *garden) runGardenlet(ctx context.Context, worker *gardenlet.Gardenlet) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx) }()
-	select {
-	case err := <-ended:
-		return err
-	case err := <-g.plane.Ended():
-		cancel()
-		return errors.Join(err, <-ended)
+// runGardenlets runs the gardenlets until one of them fails, a server of the control plane exits, or the context ends. It returns
+// after all gardenlets have stopped, so that no runtime is started while the garden stops.
+func (g *garden) runGardenlets(ctx context.Context, gardenlets []*gardenlet.Gardenlet) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, each := range gardenlets {
+		group.Go(func() error { return each.Run(ctx) })
 	}
+	group.Go(func() error {
+		select {
+		case err := <-g.plane.Ended():
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	return group.Wait()
 }
 
-// writeKubeconfigs writes the kubeconfigs of the services and the administrator. Each start issues new certificates. Certificates
+// writeKubeconfigs writes the kubeconfigs of the services and the administrator, with the namespace of the first project. Each start issues new certificates. Certificates
 // from earlier starts remain valid, because the CA is the same.
 func (g *garden) writeKubeconfigs() error {
 	config := *g.plane.Kubernetes.Admin
@@ -131,10 +136,10 @@ func (g *garden) writeKubeconfigs() error {
 		return err
 	}
 	config.TLSClientConfig = credentials
-	if err := apiserver.WriteKubeconfig(g.Kubeconfig, &config, gardenlet.Namespace(g.Project)); err != nil {
+	if err := apiserver.WriteKubeconfig(g.Kubeconfig, &config, gardenlet.Namespace(g.Projects[0])); err != nil {
 		return err
 	}
-	return apiserver.WriteKubeconfig(filepath.Join(g.Dir, "admin.kubeconfig"), g.plane.Kubernetes.Admin, gardenlet.Namespace(g.Project))
+	return apiserver.WriteKubeconfig(filepath.Join(g.Dir, "admin.kubeconfig"), g.plane.Kubernetes.Admin, gardenlet.Namespace(g.Projects[0]))
 }
 
 // runtimes returns the API servers of runtimes in the configured mode. No runtime is running yet: the gardenlet starts them for
@@ -152,7 +157,7 @@ func (g *garden) runtimes(ctx context.Context, admin client.Client) (closableRun
 	case RuntimesShared:
 		return clusters.NewShared(config)
 	case RuntimesSimulated:
-		return clusters.NewSimulated(ctx, config, admin, g.Project)
+		return clusters.NewSimulated(ctx, config, admin)
 	default:
 		return clusters.NewOwn(config), nil
 	}
