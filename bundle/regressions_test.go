@@ -22,7 +22,7 @@ func TestRegressions(t *testing.T) {
 		{"Bundles and BundleDeployments that are deleted during a pivot", []string{"bundle/controller/deployments TestDeletedBundles"}},
 		{"a tag or branch that moves after it was unpacked", []string{"bundle/requirements TestRequirement09Pins", "bundle/source TestGit", "bundle/source TestImage", "bundle/service TestMovedSources"}},
 		{"an empty store, a full volume, an interrupted write", []string{"bundle/requirements TestRequirement09Pins", "bundle/requirements TestRegression07FullStore", "bundle/store TestFullVolume", "bundle/store TestCrashes", "bundle/store TestDamagedArchive"}},
-		{"hostile archives, slow and truncated downloads", []string{"internal/archive TestHostileArchives", "internal/archive TestHostileLayers", "bundle/source TestHTTPErrors", "bundle/source TestGitLimits", "bundle/source TestInvalidImages", "bundle/source TestDamagedImages", "bundle/source TestPackBombs"}},
+		{"hostile archives, slow and truncated downloads", []string{"bundle/archive TestHostileArchives", "bundle/archive TestHostileLayers", "bundle/source TestHTTPErrors", "bundle/source TestGitLimits", "bundle/source TestInvalidImages", "bundle/source TestDamagedImages", "bundle/source TestPackBombs"}},
 		{"a definition with an object of its kind, dependencies, guarded removal of definitions", []string{"bundle/controller/deployments TestDefinitionAndItsObject", "bundle/controller/deployments TestDependencies"}},
 		{"two BundleDeployments with the same object", []string{"bundle/controller/deployments TestCollision"}},
 		{"an upgrade that fails half-way", []string{"bundle/controller/deployments TestUpgradeThatFails", "bundle/controller/deployments TestUnsafeDefinition"}},

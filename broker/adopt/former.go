@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/storage/takeover"
 )
 
 // KEB describes Kyma Environment Broker for package takeover.

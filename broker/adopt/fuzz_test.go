@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/storage/takeover"
 )
 
 // FuzzParameters checks that any content of the provisioning_parameters column is either rejected or results in valid JSON without the

@@ -8,7 +8,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/storage/takeover"
 )
 
 // formerParameters is the JSON in the provisioning_parameters column. Context and Parameters contain the fields that the platform

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/environment-broker/environment-broker/bundle/archive"
 	"github.com/environment-broker/environment-broker/bundle/content"
-	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
 // server is a content server that responds to every request with the current status.

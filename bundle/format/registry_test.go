@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/bundle/archive"
 	"github.com/environment-broker/environment-broker/bundle/format"
-	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

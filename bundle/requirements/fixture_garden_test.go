@@ -33,11 +33,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 	"github.com/environment-broker/environment-broker/bundle/content"
 	"github.com/environment-broker/environment-broker/bundle/controller/bundles"
 	"github.com/environment-broker/environment-broker/bundle/format"
-	"github.com/environment-broker/environment-broker/internal/archive"
 	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 	"github.com/environment-broker/environment-broker/bundle/content"
-	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
 // TestRequirement03OneKind runs the Bundle side of a class alone. A client in the place of another provisioner's BundleDeployment

@@ -32,10 +32,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 	"github.com/environment-broker/environment-broker/bundle/bundletest"
 	"github.com/environment-broker/environment-broker/bundle/content"
 	"github.com/environment-broker/environment-broker/bundle/service"
-	"github.com/environment-broker/environment-broker/internal/archive"
 	"github.com/environment-broker/environment-broker/test/apiserver"
 )
 

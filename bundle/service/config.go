@@ -7,10 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/environment-broker/environment-broker/bundle/archive"
 	"github.com/environment-broker/environment-broker/bundle/controller/bundles"
 	"github.com/environment-broker/environment-broker/bundle/format"
 	"github.com/environment-broker/environment-broker/bundle/renderer"
-	"github.com/environment-broker/environment-broker/internal/archive"
 	"github.com/environment-broker/environment-broker/internal/logging"
 )
 

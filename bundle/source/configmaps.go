@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
-	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 )
 
 // configMapSource joins the files from several ConfigMaps.

@@ -22,8 +22,8 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 	"github.com/environment-broker/environment-broker/bundle/source"
-	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
 // gitRepository is a repository that the git program has created.

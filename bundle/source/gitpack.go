@@ -12,7 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 
-	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
-	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 )
 
 // longestTarget is the maximum length of a symbolic link's target, in bytes.

@@ -11,7 +11,7 @@ import (
 	"os"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
-	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 )
 
 // httpSource downloads an archive.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 	"github.com/environment-broker/environment-broker/bundle/source"
-	"github.com/environment-broker/environment-broker/internal/archive"
 )
 
 func digestOf(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }

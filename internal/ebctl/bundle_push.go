@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 

@@ -18,7 +18,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/takeover"
 	"github.com/environment-broker/environment-broker/provisioner/adopt"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
@@ -28,6 +27,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/storage/takeover"
 )
 
 // shoots are the Shoots of the project, by name. patched contains the names of the adopted Shoots.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/storage/takeover"
 )
 
 // Kyma describes Kyma Provisioner to package takeover. Its database schema must be from August 2023 or later, and no operation

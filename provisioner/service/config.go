@@ -8,10 +8,10 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/program/replica"
-	"github.com/environment-broker/environment-broker/internal/takeover"
 	"github.com/environment-broker/environment-broker/provisioner/gardener"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/takeover"
 )
 
 // Config is the configuration of the Provisioner. The variables of Kyma Provisioner keep their names and defaults, so that an

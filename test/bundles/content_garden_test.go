@@ -22,7 +22,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
-	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 )
 
 // version is the name of an annotation that all installed objects have.

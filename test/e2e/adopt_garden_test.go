@@ -28,9 +28,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
-	"github.com/environment-broker/environment-broker/internal/takeover"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
+	"github.com/environment-broker/environment-broker/storage/takeover"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 

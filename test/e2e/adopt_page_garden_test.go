@@ -14,8 +14,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
-	"github.com/environment-broker/environment-broker/internal/takeover"
 	provisioner "github.com/environment-broker/environment-broker/provisioner/service"
+	"github.com/environment-broker/environment-broker/storage/takeover"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/storage/takeover"
 )
 
 // FuzzDecrypt decrypts arbitrary values of the former programs' rows. No text is longer than its value, and no error contains the value.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 )
 
 // TestLayers checks how layers of images build on each other.

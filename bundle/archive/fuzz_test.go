@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/environment-broker/environment-broker/internal/archive"
+	"github.com/environment-broker/environment-broker/bundle/archive"
 )
 
 // FuzzExtract extracts arbitrary archives. Nothing is written outside the root, and an accepted archive survives Pack and Extract.

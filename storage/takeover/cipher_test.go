@@ -6,7 +6,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/kymarows"
 	"github.com/environment-broker/environment-broker/internal/secret"
-	"github.com/environment-broker/environment-broker/internal/takeover"
+	"github.com/environment-broker/environment-broker/storage/takeover"
 )
 
 func TestDecrypt(t *testing.T) {
