@@ -1,10 +1,13 @@
 package apiserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,6 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
 )
 
 const (
@@ -20,10 +25,12 @@ const (
 	StartTimeout = 4 * time.Minute
 	// CRDs is the folder of the bundle provisioner's CustomResourceDefinitions.
 	CRDs = "resources/crds"
+	// binaries is the folder of the programs that `make garden` builds.
+	binaries = ".bin"
 )
 
-// New returns an API server that is not started. Its start installs the CustomResourceDefinitions of the folders, whose paths are
-// relative to the repository's root.
+// New returns an API server with an etcd, which are not started. Its start installs the CustomResourceDefinitions of the folders,
+// whose paths are relative to the repository's root.
 func New(crds ...string) (*envtest.Environment, error) {
 	root, err := repository()
 	if err != nil {
@@ -31,7 +38,7 @@ func New(crds ...string) (*envtest.Environment, error) {
 	}
 
 	environment := &envtest.Environment{
-		BinaryAssetsDirectory:    filepath.Join(root, ".bin"),
+		BinaryAssetsDirectory:    filepath.Join(root, binaries),
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: StartTimeout,
 		ControlPlaneStopTimeout:  StartTimeout,
@@ -40,7 +47,60 @@ func New(crds ...string) (*envtest.Environment, error) {
 		environment.CRDDirectoryPaths = append(environment.CRDDirectoryPaths, filepath.Join(root, folder))
 	}
 
-	return environment, nil
+	if environment.ControlPlane.Etcd, err = Etcd(); err != nil {
+		return nil, err
+	}
+
+	environment.ControlPlane.APIServer, err = Server()
+
+	return environment, err
+}
+
+// Etcd returns an etcd that is not started. Its ports are drawn, because envtest starts a program that fails only with the same
+// ports again, and an outgoing connection can use a port that envtest suggests.
+func Etcd() (*envtest.Etcd, error) {
+	root, err := repository()
+	if err != nil {
+		return nil, err
+	}
+
+	clients, err := freeport.Draw(context.Background())
+	if err != nil {
+		return nil, err
+	}
+
+	peers, err := freeport.Draw(context.Background())
+	if err != nil {
+		return nil, err
+	}
+
+	etcd := &envtest.Etcd{
+		Path: filepath.Join(root, binaries, "etcd"), URL: &url.URL{Scheme: "http", Host: freeport.Address(clients)},
+		StartTimeout: StartTimeout, StopTimeout: StartTimeout,
+	}
+	etcd.Configure().Set("listen-peer-urls", "http://"+freeport.Address(peers))
+
+	return etcd, nil
+}
+
+// Server returns an API server that is not started. Its port is drawn, as those of Etcd are. The caller sets the URL of its etcd.
+func Server() (*envtest.APIServer, error) {
+	root, err := repository()
+	if err != nil {
+		return nil, err
+	}
+
+	port, err := freeport.Draw(context.Background())
+	if err != nil {
+		return nil, err
+	}
+
+	server := &envtest.APIServer{
+		Path: filepath.Join(root, binaries, "kube-apiserver"), StartTimeout: StartTimeout, StopTimeout: StartTimeout,
+	}
+	server.Address, server.Port = "127.0.0.1", strconv.Itoa(port)
+
+	return server, nil
 }
 
 // Run starts an API server as New describes, and stops it when the test ends. Its clients have no limit of requests per second.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -20,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
+	"github.com/environment-broker/environment-broker/test/apiserver"
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
@@ -58,6 +57,11 @@ func run(m *testing.M) int {
 
 // start builds the bundler and starts the clusters.
 func start() (stop func(), err error) {
+	etcd, err := apiserver.Etcd()
+	if err != nil {
+		return func() {}, err
+	}
+
 	folder, err := os.MkdirTemp("", "bundles-")
 	if err != nil {
 		return func() {}, err
@@ -66,7 +70,6 @@ func start() (stop func(), err error) {
 	built := make(chan error, 1)
 	go func() { built <- build(folder) }()
 
-	etcd := &envtest.Etcd{Path: filepath.Join(harness.Root, ".bin", "etcd"), StartTimeout: harness.Patience}
 	stop = func() {
 		for _, each := range []*cluster{hub, target} {
 			if each != nil {
@@ -127,21 +130,15 @@ func build(folder string) error {
 	return nil
 }
 
-// launch starts a kube-apiserver with a fixed port and its own folder, so that it can be restarted.
+// launch starts a kube-apiserver with its own folder, so that it can be restarted.
 func launch(etcd *envtest.Etcd, folder, name string) (*cluster, error) {
-	port, err := freeport.Draw(context.Background())
+	server, err := apiserver.Server()
 	if err != nil {
 		return nil, err
 	}
 
-	binary, err := filepath.Abs(filepath.Join(harness.Root, ".bin", "kube-apiserver"))
-	if err != nil {
-		return nil, err
-	}
-
-	server := &envtest.APIServer{
-		Path: filepath.Join(folder, "start-"+name), EtcdURL: etcd.URL, CertDir: filepath.Join(folder, name), StartTimeout: harness.Patience,
-	}
+	binary := server.Path
+	server.Path, server.EtcdURL, server.CertDir = filepath.Join(folder, "start-"+name), etcd.URL, filepath.Join(folder, name)
 	if err := os.MkdirAll(server.CertDir, 0o700); err != nil {
 		return nil, err
 	}
@@ -158,7 +155,6 @@ func launch(etcd *envtest.Etcd, folder, name string) (*cluster, error) {
 	}
 
 	server.Err = log
-	server.Address, server.Port = "127.0.0.1", strconv.Itoa(port)
 	server.Configure().Set("etcd-prefix", "/"+name)
 
 	if err := server.Start(); err != nil {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -63,10 +62,14 @@ func run(m *testing.M) int {
 	}
 	defer environment.Stop()
 
-	second := &envtest.APIServer{
-		Path:    filepath.Join(environment.BinaryAssetsDirectory, "kube-apiserver"),
-		EtcdURL: environment.ControlPlane.Etcd.URL, StartTimeout: apiserver.StartTimeout,
+	second, err := apiserver.Server()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+
+		return 1
 	}
+
+	second.EtcdURL = environment.ControlPlane.Etcd.URL
 	second.Configure().Set("etcd-prefix", "/target")
 
 	if err := second.Start(); err != nil {
