@@ -20,7 +20,7 @@ import (
 const hostMark = `<!-- not run: [^\n]*; TestHost of internal/packaging runs it[^\n]*-->`
 
 // hostLimit is the time limit of the blocks, which take less than a second, except for the start of the broker.
-const hostLimit = time.Minute
+const hostLimit = 4 * time.Minute
 
 // TestHost runs the commands of the page for Linux hosts: it installs the programs, creates the databases, writes the settings, and starts the broker
 // with them, on PostgreSQL. Folders of the test replace those of the machine, and sudo runs the commands as the user of the test. The broker listens

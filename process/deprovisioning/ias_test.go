@@ -30,7 +30,7 @@ func newIAS(t *testing.T) (*fakeias.IAS, *ias.Client) {
 	t.Cleanup(server.Close)
 
 	config := ias.DefaultConfig()
-	config.URL, config.UserID, config.UserSecret, config.Timeout = server.URL, fakeias.User, fakeias.Secret, time.Second
+	config.URL, config.UserID, config.UserSecret, config.Timeout = server.URL, fakeias.User, fakeias.Secret, 5*time.Second
 
 	return simulated, ias.New(config, http.DefaultTransport)
 }

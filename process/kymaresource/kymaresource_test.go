@@ -63,7 +63,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 
 	f.options = Options{
-		Client: lifecyclemanager.New(fakecontrolplane.Transport(address), time.Second), Kyma: f, Access: f, Records: f.records, Limit: limit,
+		Client: lifecyclemanager.New(fakecontrolplane.Transport(address), 5*time.Second), Kyma: f, Access: f, Records: f.records, Limit: limit,
 		Instance: func(context.Context, Operation) (environment.Instance, error) { return f.instance, nil },
 	}
 

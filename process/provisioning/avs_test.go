@@ -33,7 +33,7 @@ func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *httptest.Server) {
 	t.Cleanup(server.Close)
 
 	config := fakeavs.Config(server.URL)
-	config.Timeout = time.Second
+	config.Timeout = 5 * time.Second
 
 	return simulated, avs.New(config, http.DefaultTransport), server
 }

@@ -28,7 +28,7 @@ func newEDP(t *testing.T) (*fakeedp.EDP, *edp.Client) {
 	t.Cleanup(server.Close)
 
 	config := edp.DefaultConfig()
-	config.AuthURL, config.AdminURL, config.Secret, config.Timeout = server.URL, server.URL, fakeedp.Secret, time.Second
+	config.AuthURL, config.AdminURL, config.Secret, config.Timeout = server.URL, server.URL, fakeedp.Secret, 5*time.Second
 
 	return simulated, edp.New(config, http.DefaultTransport)
 }

@@ -47,7 +47,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Cleanup(server.Close)
 
 	config := reconciler.DefaultConfig()
-	config.URL, config.Timeout = server.URL, time.Second
+	config.URL, config.Timeout = server.URL, 5*time.Second
 	f.Reconciler = &Reconciler{
 		Client: reconciler.New(config, http.DefaultTransport), Objects: f.records, Kubeconfigs: f, ShootDomain: "example.com", Limit: 2 * time.Hour,
 	}

@@ -126,7 +126,7 @@ func newMaintenance(t *testing.T) (*fakeavs.AvS, maintenance.Maintenance) {
 	t.Cleanup(server.Close)
 
 	config := fakeavs.Config(server.URL)
-	config.Timeout = time.Second
+	config.Timeout = 5 * time.Second
 	client := avs.New(config, http.DefaultTransport)
 
 	id, err := client.CreateInternal(t.Context(), avs.Cluster{InstanceID: "instance-1"})

@@ -382,7 +382,8 @@ func TestRegression14Rejected(t *testing.T) {
 		return len(attempts) >= 6
 	})
 
-	if took := time.Since(began); took < 5*interval {
+	// One of the attempts may have begun before.
+	if took := time.Since(began); took < 4*interval {
 		t.Errorf("%d attempts in %s: %v", len(attempts), took, attempts)
 	}
 
@@ -438,7 +439,8 @@ func TestRegression14Outage(t *testing.T) {
 		return len(attempts) >= 6
 	})
 
-	if took := time.Since(began); took < 5*interval {
+	// One of the attempts may have begun before.
+	if took := time.Since(began); took < 4*interval {
 		t.Errorf("%d attempts in %s: %v", len(attempts), took, attempts)
 	}
 

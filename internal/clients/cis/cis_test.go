@@ -24,7 +24,7 @@ func newClient(t *testing.T) (*fakecis.CIS, *cis.Client) {
 	t.Cleanup(server.Close)
 
 	config := fakecis.Config(server.URL)
-	config.Timeout = time.Second
+	config.Timeout = 5 * time.Second
 
 	return simulated, cis.New(config, http.DefaultTransport)
 }

@@ -65,7 +65,7 @@ func draw(t *testing.T, path, owner string) int {
 	}
 	// If a parallel test starts a program, the program inherits the socket that Port opens for its check, until the program calls
 	// execve.
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := process.WaitFree(ctx, number); err != nil {
 		t.Errorf("the port of %s is not free: %v", owner, err)
