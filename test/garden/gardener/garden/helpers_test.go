@@ -25,7 +25,7 @@ const (
 
 	project = "local"
 	// patience is how long a test waits for a garden.
-	patience = 2 * time.Minute
+	patience = 5 * time.Minute
 )
 
 // garden is a garden that runs as a separate process.

@@ -23,7 +23,7 @@ const (
 	adminUser   = "admin"
 	adminGroup  = "system:masters"
 	readyPath   = "/readyz"
-	readyWithin = 2 * time.Minute
+	readyWithin = 4 * time.Minute
 )
 
 // Config configures an API server.

@@ -17,7 +17,7 @@ import (
 
 const (
 	// prepareTimeout is how long the admission plugins may take to see the seed objects.
-	prepareTimeout = time.Minute
+	prepareTimeout = 2 * time.Minute
 
 	// member is the user name in the services' kubeconfig. This user is a member of all projects and has no other rights in the
 	// garden.
