@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"net/url"
+	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
@@ -61,8 +62,9 @@ func (given oidcParameters) check(violations *Violations) {
 		"must contain either a list or individual fields, not both")
 }
 
-// checkOIDC checks that an API server would accept the configuration. For example, the issuer must use https, because the API
-// server would otherwise not start. checkOIDC does not send requests to the issuer.
+// checkOIDC checks that the Provisioner and an API server would accept the configuration. For example, the issuer must use https,
+// because the API server would otherwise not start. Empty queries and fragments are not allowed either. checkOIDC does not send
+// requests to the issuer.
 func checkOIDC(violations *Violations, oidc *environment.OIDC) {
 	if oidc == nil {
 		return
@@ -72,6 +74,6 @@ func checkOIDC(violations *Violations, oidc *environment.OIDC) {
 
 	issuer, err := url.Parse(oidc.IssuerURL)
 	ok := err == nil && issuer.Scheme == "https" && issuer.Hostname() != "" &&
-		issuer.User == nil && issuer.RawQuery == "" && issuer.Fragment == ""
+		issuer.User == nil && !strings.ContainsAny(oidc.IssuerURL, "?#")
 	violations.require(ok, "oidc.issuerURL", ruleOIDC, "must have the form https://issuer.example.com, without user, query or fragment")
 }

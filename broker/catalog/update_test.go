@@ -138,6 +138,8 @@ func TestUpdateRejects(t *testing.T) {
 		"HalfOIDC":     {"an issuer is required", planAWS, `{"oidc":{"clientID":"c"}}`, "oidc.issuerURL: must have the form https://"},
 		"Issuer":       {"the issuer must use TLS", planAWS, `{"oidc":{"clientID":"c","issuerURL":"http://x"}}`, "oidc.issuerURL: must have the form https://"},
 		"IssuerQuery":  {"the issuer must not have a query", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://u:p@x/?a"}}`, "oidc.issuerURL: must have the form https://"},
+		"IssuerMarks":  {"the Provisioner rejects an empty query", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x/?"}}`, "oidc.issuerURL: must have the form https://"},
+		"IssuerHash":   {"the Provisioner rejects an empty fragment", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x/#"}}`, "oidc.issuerURL: must have the form https://"},
 		"Algorithm":    {"algorithms are those that Kubernetes supports", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","signingAlgs":["none"]}}`, "oidc.signingAlgs.0: must be one of RS256, RS384"},
 		"TwoIssuers":   {"a cluster has at most one issuer", planAWS, `{"oidc":{"list":[{"clientID":"c","issuerURL":"https://x"},{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc.list: must have at most 1 entry, but has 2"},
 		"BothForms":    {"a list and individual fields contradict each other", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","list":[{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc: must contain either a list or individual fields"},
