@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -140,6 +141,37 @@ func TestEffect(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRetryHasTheEffect cancels an operation while its last step runs, so that all stages end although the effect is missing. The
+// retry runs the last stage again, and so has the effect.
+func TestRetryHasTheEffect(t *testing.T) {
+	inBubble(t, func(b *fixture) {
+		first, write := succeeding("A"), b.writing("Write", func(int) error { return nil })
+
+		made := write.work
+		write.work = func(ctx context.Context, o operation) (operation, time.Duration, error) {
+			if o.ID == "op" {
+				b.cancel("instance")
+			}
+
+			return made(ctx, o)
+		}
+
+		engine := b.engine(b.store, stage("first", first), stage("last", write))
+		b.start(engine)
+		b.accept("op", "instance")
+
+		canceled := b.await("op")
+		canceled.Payload = json.RawMessage(`{}`)
+		b.acceptNew(engine.Successor(canceled, "again", time.Now()))
+
+		record := b.await("again")
+		if record.State != process.Succeeded || b.results() != 1 || first.runs() != 1 {
+			b.Errorf("ended as %s, then as %s with %d rows; the first stage ran %d times",
+				canceled.State, record.State, b.results(), first.runs())
+		}
+	})
 }
 
 // TestEffectOfAnEarlierStep checks that an operation fails if a step before the last one sets an effect, because a crash after

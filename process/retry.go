@@ -64,23 +64,21 @@ func (e *Engine[D]) Successor(former Record, id string, at time.Time) New {
 }
 
 // reusableStages lists the stages that a retry of the operation does not run again: the stages before the first unfinished
-// stage, or before the RetryFrom of that stage.
+// stage, or before the RetryFrom of that stage. If all stages are finished, the operation was canceled during the last step, and
+// the store has discarded its effect. The retry then runs the last stage again.
 func (p Process[D]) reusableStages(former Record) []string {
 	names := p.StageNames()
 
-	for position, stage := range p.Stages {
-		if former.Finished(stage.Name) {
-			continue
-		}
-
-		if stage.RetryFrom != "" {
-			position = slices.Index(names, stage.RetryFrom)
-		}
-
-		return names[:position]
+	position := slices.IndexFunc(names, func(name string) bool { return !former.Finished(name) })
+	if position < 0 {
+		position = len(names) - 1
 	}
 
-	return names
+	if from := p.Stages[position].RetryFrom; from != "" {
+		position = slices.Index(names, from)
+	}
+
+	return names[:position]
 }
 
 // skippedSteps lists the skipped steps that a retry inherits: all skipped steps of the reused stages, and in the other stages those
