@@ -79,6 +79,9 @@ type Process[D any] struct {
 	// Limit is the maximum duration of an operation, counted from its first claim and including all waits. After that the
 	// operation fails.
 	Limit time.Duration
+	// Succeeded is the description of operations that have succeeded. If it is empty, they keep the description that their last
+	// step has set. A process whose last step can be skipped, or sets no description, needs it.
+	Succeeded string
 }
 
 // Stage is a group of steps that finishes as a whole. It is recorded once all its steps have succeeded, and it restarts from

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
@@ -45,6 +46,39 @@ func TestRetryKeepsSkips(t *testing.T) {
 			b.Errorf("ended as %s, the step ran %d more times; skipped -want +got:\n%s", record.State, stuck.runs()-runs, diff)
 		}
 	})
+}
+
+// TestSuccessIsDescribed skips the step that describes the result. Users must not see the description of an earlier step.
+func TestSuccessIsDescribed(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		succeeded string
+		want      string
+	}{
+		"process": {"the process describes the result", "It is ready", "It is ready"},
+		"step":    {"the last step describes the result", "", "Operation created"},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubbleOnSQLite(t, func(b *fixture) { // the database does not matter
+				engine, err := process.NewEngine(b.store, process.DefaultConfig(), clock.RealClock{}, b.log, process.Process[data]{
+					Kind: "test", Limit: limit, Succeeded: c.succeeded,
+					Stages: []process.Stage[data]{stage("only", succeeding("A"))},
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+
+				b.start(engine)
+				b.acceptNew(engine.Successor(process.Record{Kind: "test", InstanceID: "instance", Payload: json.RawMessage(`{}`)}, "op", time.Now()))
+
+				if record := b.await("op"); record.State != process.Succeeded || record.Description != c.want {
+					b.Errorf("%s: %s, %q", c.reason, record.State, record.Description)
+				}
+			})
+		})
+	}
 }
 
 // TestLateSkipAppliesToTheRetry requests the skip during the attempt that fails the operation. The retry skips the step.

@@ -51,8 +51,11 @@ func (r *run[D]) end(state State, outcome Outcome, message string) {
 	r.operation.State = state
 	r.operation.FinishedAt = now
 
-	if state == Canceled {
+	switch state { //nolint:exhaustive // other operations keep their description
+	case Canceled:
 		r.operation.Description = "Canceled"
+	case Succeeded:
+		r.operation.Description = cmp.Or(r.engine.processes[r.operation.Kind].Succeeded, r.operation.Description)
 	}
 
 	r.operation.WaitingFor, r.operation.Progress = "", ""

@@ -45,7 +45,7 @@ func getKubeconfig(access RuntimeAccess, ownLimit time.Duration) Step {
 				operation.Data.Instance.Request = afterwards(operation)
 			}
 
-			operation.Description = "Runtime is ready"
+			operation.Description = textReady
 
 			return operation, 0, nil
 		})

@@ -121,8 +121,9 @@ func Process(options Options) process.Process[environment.Data] {
 	monitoring, off := options.Monitoring, options.Monitoring.AvS == nil
 
 	return process.Process[environment.Data]{
-		Kind:  environment.KindProvision,
-		Limit: options.Limit,
+		Kind:      environment.KindProvision,
+		Limit:     options.Limit,
+		Succeeded: textReady,
 		Stages: append([]process.Stage[environment.Data]{
 			{Name: "start", Retry: retry, Steps: process.Steps[environment.Data](
 				start(options.Instances),
@@ -231,10 +232,13 @@ func onRuntime(options Options) []process.Stage[environment.Data] {
 	}
 }
 
+// textReady is the description of operations whose runtime is ready.
+const textReady = "Runtime is ready"
+
 // Resumption returns the process that recreates the runtime of a suspended instance. The new cluster has the name of the old one.
 func Resumption(options Options) process.Process[environment.Data] {
 	resumption := Process(options)
-	resumption.Kind = environment.KindResume
+	resumption.Kind, resumption.Succeeded = environment.KindResume, "" // the last step describes the result
 	resumption.Stages = append(resumption.Stages, process.Stage[environment.Data]{
 		Name: "resumed", Retry: process.DefaultRetry(),
 		Steps: process.Steps[environment.Data](resumeInstance(options.Instances)),

@@ -456,3 +456,17 @@ func TestRepeatedStages(t *testing.T) {
 		t.Errorf("there are no steps %v", left)
 	}
 }
+
+// TestResultIsDescribed checks that users see the result of an operation, also if operators skip Get_Kubeconfig, or if a retry
+// starts after it.
+func TestResultIsDescribed(t *testing.T) {
+	t.Parallel()
+
+	if described := Process(Options{}).Succeeded; described != "Runtime is ready" {
+		t.Errorf("a creation succeeds with %q", described)
+	}
+
+	if described := Resumption(Options{}).Succeeded; described != "" {
+		t.Errorf("a resumption succeeds with %q instead of the description of Resume_Instance", described)
+	}
+}
