@@ -105,7 +105,7 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.target.State, "state", "", "instances whose runtimes are in this state: "+strings.Join(fleet.RuntimeStates(), ", "))
 	flags.StringVar(&f.fromVersion, "from-version", "", "instances for which the broker last ordered this version; 1.34 includes 1.34.2")
 	flags.StringVar(&f.target.Labels, "label", "", "instances with all these labels, such as ring=canary,team")
-	flags.IntVar(&f.target.Percentage, "percentage", 0, "this percentage of the instances that the other flags select, at random")
+	flags.IntVar((*int)(&f.target.Percentage), "percentage", 0, "this percentage of the instances that the other flags select, at random")
 	flags.StringSliceVar(&f.runtimes, "runtime", nil, "instances with these runtime IDs; repeatable")
 	flags.StringSliceVar(&f.instances, "instance", nil, "instances with these IDs; repeatable")
 	flags.StringSliceVar(&f.withoutInstances, "exclude-instance", nil, "leave out instances with these IDs; repeatable")

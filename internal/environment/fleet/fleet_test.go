@@ -75,21 +75,24 @@ func TestInvalid(t *testing.T) {
 	const all = `"targets":{"include":[{"target":"all"}]}`
 
 	for name, c := range map[string]struct{ body, want string }{
-		"nothing":          {`{}`, "targets.include is missing"},
-		"no include":       {`{"targets":{"exclude":[{"target":"all"}]}}`, "targets.include is missing"},
-		"empty target":     {`{"targets":{"include":[{}]}}`, `targets.include[0]: it is empty`},
-		"empty exclude":    {`{"targets":{"include":[{"target":"all"}],"exclude":[{}]}}`, "targets.exclude[0]: it is empty"},
-		"unknown target":   {`{"targets":{"include":[{"target":"some"}]}}`, `target must be "all"`},
-		"all and a plan":   {`{"targets":{"include":[{"target":"all","planName":"aws"}]}}`, "allows no field except percentage"},
-		"percentage":       {`{"targets":{"include":[{"target":"all","percentage":101}]}}`, "percentage must be a number from 1 to 100"},
-		"negative part":    {`{"targets":{"include":[{"target":"all","percentage":-1}]}}`, "percentage must be a number from 1 to 100"},
-		"invalid label":    {`{"targets":{"include":[{"labels":"a,,b"}]}}`, "targets.include[0]: labels: the label name"},
-		"misspelled state": {`{"targets":{"include":[{"target":"all"}],"exclude":[{"state":"fialed"}]}}`, "targets.exclude[0]: state must be one of"},
-		"runtime and part": {`{"targets":{"include":[{"runtimeID":"r","percentage":1}]}}`, "runtimeID cannot be combined"},
-		"bad expression":   {`{"targets":{"include":[{"region":"("}]}}`, "region is not a valid regular expression"},
-		"costly":           {`{"targets":{"include":[{"subAccount":"((a{100}){100}){100}"}]}}`, "subAccount is not a valid regular expression"},
-		"long expression":  {`{"targets":{"include":[{"globalAccount":"` + strings.Repeat("a", 257) + `"}]}}`, "globalAccount has 257 bytes"},
-		"long value":       {`{"targets":{"include":[{"shoot":"` + strings.Repeat("a", 257) + `"}]}}`, "257 bytes"},
+		"nothing":           {`{}`, "targets.include is missing"},
+		"no include":        {`{"targets":{"exclude":[{"target":"all"}]}}`, "targets.include is missing"},
+		"empty target":      {`{"targets":{"include":[{}]}}`, `targets.include[0]: it is empty`},
+		"empty exclude":     {`{"targets":{"include":[{"target":"all"}],"exclude":[{}]}}`, "targets.exclude[0]: it is empty"},
+		"unknown target":    {`{"targets":{"include":[{"target":"some"}]}}`, `target must be "all"`},
+		"all and a plan":    {`{"targets":{"include":[{"target":"all","planName":"aws"}]}}`, "allows no field except percentage"},
+		"percentage":        {`{"targets":{"include":[{"target":"all","percentage":101}]}}`, "percentage must be a number from 1 to 100"},
+		"no part":           {`{"targets":{"include":[{"target":"all","percentage":0}]}}`, "percentage must be a number from 1 to 100"},
+		"no part of a plan": {`{"targets":{"include":[{"planName":"aws","percentage":0}]}}`, "percentage must be a number from 1 to 100"},
+		"excluded no part":  {`{"targets":{"include":[{"target":"all"}],"exclude":[{"percentage":0}]}}`, "percentage must be a number from 1 to 100"},
+		"negative part":     {`{"targets":{"include":[{"target":"all","percentage":-1}]}}`, "percentage must be a number from 1 to 100"},
+		"invalid label":     {`{"targets":{"include":[{"labels":"a,,b"}]}}`, "targets.include[0]: labels: the label name"},
+		"misspelled state":  {`{"targets":{"include":[{"target":"all"}],"exclude":[{"state":"fialed"}]}}`, "targets.exclude[0]: state must be one of"},
+		"runtime and part":  {`{"targets":{"include":[{"runtimeID":"r","percentage":1}]}}`, "runtimeID cannot be combined"},
+		"bad expression":    {`{"targets":{"include":[{"region":"("}]}}`, "region is not a valid regular expression"},
+		"costly":            {`{"targets":{"include":[{"subAccount":"((a{100}){100}){100}"}]}}`, "subAccount is not a valid regular expression"},
+		"long expression":   {`{"targets":{"include":[{"globalAccount":"` + strings.Repeat("a", 257) + `"}]}}`, "globalAccount has 257 bytes"},
+		"long value":        {`{"targets":{"include":[{"shoot":"` + strings.Repeat("a", 257) + `"}]}}`, "257 bytes"},
 		"many targets": {
 			`{"targets":{"include":[` + strings.Repeat(`{"target":"all"},`, 100) + `{"target":"all"}]}}`, "targets.include has 101 entries",
 		},
@@ -162,6 +165,7 @@ func TestSelector(t *testing.T) {
 		"labels":         {"all conditions must hold", `{"include":[{"labels":"ring,team"}]}`, "two"},
 		"no label":       {"instances without labels do not match", `{"include":[{"target":"all"}],"exclude":[{"labels":"ring"}]}`, "three"},
 		"percentage":     {"a hundred percent", `{"include":[{"planName":"aws","percentage":100}]}`, "one three"},
+		"null part":      {"null is no percentage", `{"include":[{"planName":"aws","percentage":null}]}`, "one three"},
 		"part of all":    {"target all has parts", `{"include":[{"target":"all","percentage":100}]}`, "one two three"},
 		"exclude of all": {"nothing is left", `{"include":[{"target":"all"}],"exclude":[{"target":"all"}]}`, ""},
 	} {
@@ -188,7 +192,7 @@ func TestPercentage(t *testing.T) {
 	const count = 10_000
 
 	selected := func(orchestrationID string, percentage int) map[string]bool {
-		targets := fleet.Targets{Include: []fleet.Target{{Target: "all", Percentage: percentage}}}
+		targets := fleet.Targets{Include: []fleet.Target{{Target: "all", Percentage: fleet.Share(percentage)}}}
 		selector, found := fleet.NewSelector(targets, orchestrationID), map[string]bool{}
 
 		for i := range count {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -54,7 +55,30 @@ type Target struct {
 	// Percentage, from 1 to 100, selects a share of the instances that the other fields match. 0 means all. Whether an instance
 	// belongs to the share depends only on its ID and the ID of the orchestration. In the same orchestration, a larger share
 	// therefore contains all instances of a smaller one.
-	Percentage int `json:"percentage,omitempty"`
+	Percentage Share `json:"percentage,omitempty"`
+}
+
+// Share is a percentage from 1 to 100, or 0 if it is absent.
+type Share int
+
+// UnmarshalJSON decodes a number or null. It turns 0 into -1, which problems rejects: as an absent percentage, 0 would select all
+// instances instead of none.
+func (s *Share) UnmarshalJSON(encoded []byte) error {
+	var number *int
+	if err := json.Unmarshal(encoded, &number); err != nil {
+		return fmt.Errorf("decoding a percentage: %w", err)
+	}
+
+	switch {
+	case number == nil:
+		*s = 0
+	case *number == 0:
+		*s = -1
+	default:
+		*s = Share(*number)
+	}
+
+	return nil
 }
 
 // RuntimeStates returns the valid values of Target.State.

@@ -66,7 +66,7 @@ func (t *Target) set(name, value string) error {
 			return invalid("percentage must be a number from 1 to %d", maxPercentage)
 		}
 
-		t.Percentage = percentage
+		t.Percentage = Share(percentage)
 	case "label":
 		t.Labels = strings.TrimPrefix(t.Labels+","+value, ",")
 	default:
