@@ -12,6 +12,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -320,6 +321,45 @@ func TestDefinitionAndItsObject(t *testing.T) {
 	if err := f.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
 		t.Errorf("the object of somebody else: %v", err)
 	}
+}
+
+// TestUnservedVersion installs an object with a version that the definition in the same Bundle does not have. The conditions name the
+// kind, and do not say that the cluster cannot be reached. The installation fails after the timeout, and succeeds with the right version.
+func TestUnservedVersion(t *testing.T) {
+	f := newFixture(t)
+	group := strings.ReplaceAll(f.name, "-", "") + ".example.com"
+	definition := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things." + group + "}\nspec:\n  group: " + group +
+		"\n  scope: Namespaced\n  names: {kind: Thing, plural: things}\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: " +
+		"{type: object, x-kubernetes-preserve-unknown-fields: true}}}\n---\n"
+	thing := "apiVersion: " + group + "/v1\nkind: Thing\nmetadata: {name: one, namespace: default}\n---\n"
+	want := "the cluster does not serve the kind Thing of " + group + "/v2"
+
+	f.create(f.content("1", strings.Replace(thing, "/v1", "/v2", 1)+definition))
+	f.await("the condition does not name the kind", func() bool {
+		if _, err := f.pass(); err != nil {
+			t.Fatal(err)
+		}
+
+		f.unpack()
+
+		installed := meta.FindStatusCondition(f.deployment().Status.Conditions, v1alpha1.TypeInstalled)
+		if installed.Status == metav1.ConditionUnknown {
+			t.Fatalf("the cluster counts as unreachable: %+v", installed)
+		}
+
+		return strings.Contains(installed.Message, want)
+	})
+
+	f.advance(6 * time.Minute)
+
+	if _, err := f.pass(); err != nil {
+		t.Fatal(err)
+	}
+
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonInstallFailed, want)
+	f.upgrade(f.content("2", thing+definition))
+	f.settle()
+	f.wantInstalled()
 }
 
 // TestCollision installs an object with two BundleDeployments. The second one is installed when the first one is gone (regression 10).

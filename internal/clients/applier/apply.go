@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -293,15 +294,19 @@ func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstruc
 	return w.objectError(object, err)
 }
 
-// resolve handles those errors of applyAll after which the installation can continue. If a namespace is being deleted, waiting
-// says so. If an object may be recreated, resolve deletes the object, and the next call creates it again. It returns all other
-// errors unchanged.
+// resolve handles those errors of applyAll after which the installation can continue. If a namespace is being deleted, or if the
+// cluster does not serve a version of a kind that the part defines, waiting says so. If an object may be recreated, resolve deletes
+// the object, and the next call creates it again. It returns all other errors unchanged.
 func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error) {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return "waiting until the namespace of an object is deleted", nil
 	}
 
 	object, ok := errors.AsType[*objectError](err)
+	if ok && meta.IsNoMatchError(object.cause) {
+		return unserved(object.ref), nil
+	}
+
 	if !ok || !immutable(object.cause) || !object.recreate {
 		return "", err
 	}

@@ -35,10 +35,7 @@ func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown
 		namespaced, err := w.namespaced(object, defined)
 		switch {
 		case meta.IsNoMatchError(err):
-			kind := object.GroupVersionKind()
-
-			return prepared{}, fmt.Sprintf("the cluster does not serve the kind %s of %s (yet): check that its CustomResourceDefinition is "+
-				"installed and that the apiVersion is correct", kind.Kind, kind.GroupVersion()), nil
+			return prepared{}, unserved(refOf(object)), nil
 		case err != nil:
 			return prepared{}, "", err
 		case !namespaced:
@@ -70,6 +67,12 @@ func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown
 		refs = append(refs, refOf(object))
 	}
 	return prepared{objects, refs}, "", nil
+}
+
+// unserved returns a message about an object whose kind the cluster does not serve.
+func unserved(object ref) string {
+	return fmt.Sprintf("the cluster does not serve the kind %s of %s (yet): check that its CustomResourceDefinition is "+
+		"installed and that the apiVersion is correct", object.Kind, object.kind().GroupVersion())
 }
 
 // definitions returns the kinds that the part itself defines. The value is true for namespaced kinds. The API server does
