@@ -131,6 +131,8 @@ func immutable(err error) bool {
 
 	return slices.ContainsFunc([]string{
 		"immutable", "may not change once set", "cannot change roleRef", "updates to statefulset spec for fields other than",
+		"pod updates may not change fields other than", "may not be changed in an update", // PriorityClass
+		"updates to parameters are forbidden", "updates to provisioner are forbidden", "updates to reclaimPolicy are forbidden", // StorageClass
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 

@@ -290,3 +290,52 @@ func TestKeep(t *testing.T) {
 		t.Errorf("the owner has taken over %v, and kept %v", f.data("second"), f.data("first"))
 	}
 }
+
+// TestRecreatedKinds verifies that objects with AnnotationRecreate are created again if an immutable field changes. The API server reports
+// such changes with different texts.
+func TestRecreatedKinds(t *testing.T) {
+	f := newFixture(t)
+	kind := func(apiVersion, kind, fields string) string {
+		return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: recreated-%s, annotations: {%s: \"true\"}}\n%s\n---\n",
+			apiVersion, kind, f.namespace, applier.AnnotationRecreate, fields)
+	}
+
+	for reason, contents := range map[string][2]string{
+		"parameters of a StorageClass": {
+			kind("storage.k8s.io/v1", "StorageClass", "provisioner: one\nparameters: {key: one}"),
+			kind("storage.k8s.io/v1", "StorageClass", "provisioner: one\nparameters: {key: two}"),
+		},
+		"provisioner and policy of a StorageClass": {
+			kind("storage.k8s.io/v1", "StorageClass", "provisioner: one\nreclaimPolicy: Delete"),
+			kind("storage.k8s.io/v1", "StorageClass", "provisioner: two\nreclaimPolicy: Retain"),
+		},
+		"policy of a StorageClass": {
+			kind("storage.k8s.io/v1", "StorageClass", "provisioner: one\nreclaimPolicy: Delete"),
+			kind("storage.k8s.io/v1", "StorageClass", "provisioner: one\nreclaimPolicy: Retain"),
+		},
+		"value of a PriorityClass": {
+			kind("scheduling.k8s.io/v1", "PriorityClass", "value: 1"), kind("scheduling.k8s.io/v1", "PriorityClass", "value: 2"),
+		},
+		"preemption policy of a PriorityClass": {
+			kind("scheduling.k8s.io/v1", "PriorityClass", "value: 1"), kind("scheduling.k8s.io/v1", "PriorityClass", "value: 1\npreemptionPolicy: Never"),
+		},
+		"command of a Pod": {
+			kind("v1", "Pod", "spec: {containers: [{name: c, image: i, command: [one]}]}"),
+			kind("v1", "Pod", "spec: {containers: [{name: c, image: i, command: [two]}]}"),
+		},
+		"handler of a RuntimeClass": {kind("node.k8s.io/v1", "RuntimeClass", "handler: one"), kind("node.k8s.io/v1", "RuntimeClass", "handler: two")},
+		"type of a Secret":          {kind("v1", "Secret", "type: example.com/one"), kind("v1", "Secret", "type: example.com/two")},
+		"service name of a StatefulSet": {
+			kind("apps/v1", "StatefulSet", "spec: {serviceName: one, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}"),
+			kind("apps/v1", "StatefulSet", "spec: {serviceName: two, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}"),
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			f := &fixture{t, f.Client, f.cluster, f.namespace, f.applier}
+			owner := applier.BundleDeployment("recreates-" + f.namespace)
+			f.apply(owner, contents[0])
+			f.apply(owner, contents[1])
+			f.remove(owner)
+		})
+	}
+}
