@@ -296,7 +296,7 @@ func (w *work) serverSideApply(ctx context.Context, object *unstructured.Unstruc
 
 // resolve handles those errors of applyAll after which the installation can continue. If a namespace is being deleted, or if the
 // cluster does not serve a version of a kind that the part defines, waiting says so. If an object may be recreated, resolve deletes
-// the object, and the next call creates it again. It returns all other errors unchanged.
+// the object, unless it must be kept, and the next call creates it again. It returns all other errors unchanged.
 func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error) {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return "waiting until the namespace of an object is deleted", nil
@@ -309,6 +309,17 @@ func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error)
 
 	if !ok || !immutable(object.cause) || !object.recreate {
 		return "", err
+	}
+
+	present := object.ref.bare()
+	if err := w.client.Get(ctx, object.ref.key(), present); ignoreGone(err) != nil {
+		return "", err
+	}
+
+	if present.Annotations[AnnotationPolicy] == policyKeep { // delete would skip it
+		object.kept = true
+
+		return "", object
 	}
 
 	if _, err := w.remove(ctx, []ref{object.ref}); err != nil {

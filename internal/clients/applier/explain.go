@@ -81,6 +81,8 @@ type objectError struct {
 	source string
 	// recreate reports whether the object has AnnotationRecreate.
 	recreate bool
+	// kept reports whether AnnotationPolicy prevents that the object is recreated.
+	kept bool
 }
 
 func (w *work) objectError(object *unstructured.Unstructured, cause error) error {
@@ -111,6 +113,9 @@ func (e *objectError) Unwrap() error { return e.cause }
 // text describes the error for users. If a field is immutable, it also says how users or maintainers can fix the problem.
 func (e *objectError) text() string {
 	switch {
+	case e.kept:
+		return fmt.Sprintf("%s cannot be recreated, although a changed field is immutable, because it has the annotation %s: %s; delete it "+
+			"manually", e.ref, AnnotationPolicy, policyKeep)
 	case immutable(e.cause):
 	case refuses(e.cause):
 		return fmt.Sprintf("the API server of the cluster rejects %s", e.ref)

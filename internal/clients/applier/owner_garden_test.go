@@ -339,3 +339,17 @@ func TestRecreatedKinds(t *testing.T) {
 		})
 	}
 }
+
+// TestKeptObjectIsNotRecreated verifies that a changed immutable field is an error if the object must be kept, and not a wait without end.
+func TestKeptObjectIsNotRecreated(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("kept-" + f.namespace)
+	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: one, annotations: {helm.sh/resource-policy: keep, " + applier.AnnotationRecreate + ": \"true\"}}\ntype: "
+
+	f.apply(owner, secret+"example.com/one\n")
+
+	_, err := f.step(owner, secret+"example.com/two\n")
+	if !failure.Is(err, failure.Permanent) || !strings.Contains(failure.Of(err).Text, "has the annotation helm.sh/resource-policy: keep; delete it manually") {
+		t.Errorf("got %v", err)
+	}
+}
