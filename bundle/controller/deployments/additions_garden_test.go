@@ -34,6 +34,34 @@ func TestInstallNamespace(t *testing.T) {
 	}
 }
 
+// TestSameObjectWithoutNamespace verifies that a Bundle cannot contain different objects that become one object in the install namespace,
+// or because their kind has no namespace. Each comparison would apply one over the other. Equal objects are installed once.
+func TestSameObjectWithoutNamespace(t *testing.T) {
+	f := newFixture(t)
+	without := func(manifest string) string { return strings.Replace(manifest, ", namespace: default", "", 1) }
+	role := func(namespace, verb string) string {
+		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + f.name + namespace + "}\nrules:\n- {apiGroups: [\"\"], resources: [pods], verbs: [" +
+			verb + "]}\n---\n"
+	}
+
+	f.create(f.content("1", f.configMap("one", "1")+without(f.configMap("one", "2"))))
+	f.settle()
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonInstallFailed, "the bundle contains ConfigMap default/"+f.name+"-one twice")
+	f.upgrade(f.content("2", role("", "get")+role(", namespace: default", "list")))
+	f.settle()
+	f.want(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonInstallFailed, "the bundle contains ClusterRole "+f.name+" twice")
+	f.upgrade(f.content("3", f.configMap("one", "1")+without(f.configMap("one", "1"))+role("", "get")+role(", namespace: default", "get")))
+	f.settle()
+	f.wantInstalled()
+	f.restart() // without its memory, the controller compares the objects again
+	f.written()
+	f.settle()
+
+	if order := f.written(); len(order) > 0 {
+		t.Errorf("the comparison writes: %v", order)
+	}
+}
+
 // TestInstallNamespaceDuringPivot changes the namespace while a pivot waits for the removal of a former object. The objects of the new Bundle
 // are applied again in the new namespace, and removed from the former one.
 func TestInstallNamespaceDuringPivot(t *testing.T) {

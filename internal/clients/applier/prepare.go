@@ -6,11 +6,14 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // prepared is the content of a part, ready to be applied.
@@ -59,6 +62,11 @@ func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown
 			objects = append(objects, own)
 		}
 	}
+	if w.owner.kind == kindBundleDeployment {
+		if objects, err = distinct(objects); err != nil {
+			return prepared{}, "", err
+		}
+	}
 	for _, object := range objects {
 		labels := map[string]string{}
 		maps.Copy(labels, object.GetLabels())
@@ -67,6 +75,27 @@ func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown
 		refs = append(refs, refOf(object))
 	}
 	return prepared{objects, refs}, "", nil
+}
+
+// distinct returns an error if two objects with different content have the same kind, namespace and name, because each apply of one
+// would undo the other. Of equal objects, it keeps one. Formats find such objects only if their manifests name the same namespace.
+func distinct(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	seen := map[ref]*unstructured.Unstructured{}
+	var kept []*unstructured.Unstructured
+	for _, object := range objects {
+		this := refOf(object)
+		this.Version = ""
+		switch first := seen[this]; {
+		case first == nil:
+			seen[this] = object
+			kept = append(kept, object)
+		case !equality.Semantic.DeepEqual(first, object):
+			return nil, failure.New(failure.Permanent, "the bundle contains %s twice, because objects without a namespace are installed in "+
+				"the install namespace, and cluster-scoped objects in none: remove one of them", this).
+				WithReason(failure.ReasonInternal, failure.ComponentRuntime)
+		}
+	}
+	return kept, nil
 }
 
 // unserved returns a message about an object whose kind the cluster does not serve.
