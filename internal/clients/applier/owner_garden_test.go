@@ -353,3 +353,26 @@ func TestKeptObjectIsNotRecreated(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestExportedObject verifies that a manifest that was read from a cluster can be applied. The API server would reject the fields that it
+// has set itself with a conflict, which looks temporary.
+func TestExportedObject(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("exported-" + f.namespace)
+
+	for reason, fields := range map[string]string{
+		"uid": "uid: 5d3a9a3e-8d8f-4c2e-9d4c-0d7f0c1f3a55", "version": `resourceVersion: "1"`,
+		"all": `uid: 5d3a9a3e-8d8f-4c2e-9d4c-0d7f0c1f3a55, resourceVersion: "1", generation: 7, creationTimestamp: "2020-01-01T00:00:00Z", ` +
+			"managedFields: [{manager: kubectl, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {'f:data': {}}}]",
+	} {
+		for _, value := range []string{"1", "2"} {
+			text := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, %s}\ndata: {key: %q}\n", fields, value)
+
+			if progress, err := f.step(owner, text); err != nil || !progress.Done || f.data("one")["key"] != value {
+				t.Errorf("%s: got %v, %+v, %v", reason, f.data("one"), progress, err)
+			}
+		}
+
+		f.remove(owner)
+	}
+}

@@ -35,6 +35,7 @@ func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown
 	namespaces := map[string]bool{}
 	var refs []ref
 	for _, object := range objects {
+		dropServerFields(object)
 		namespaced, err := w.namespaced(object, defined)
 		switch {
 		case meta.IsNoMatchError(err):
@@ -75,6 +76,14 @@ func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown
 		refs = append(refs, refOf(object))
 	}
 	return prepared{objects, refs}, "", nil
+}
+
+// dropServerFields removes the fields that identify a state of another object, which manifests contain if they were read from a cluster. With
+// these fields, the API server rejects each apply.
+func dropServerFields(object *unstructured.Unstructured) {
+	for _, field := range []string{"uid", "resourceVersion", "managedFields"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
 }
 
 // distinct returns an error if two objects with different content have the same kind, namespace and name, because each apply of one
