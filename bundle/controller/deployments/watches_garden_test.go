@@ -177,6 +177,48 @@ func TestRegression12WatchedObjects(t *testing.T) {
 	}
 }
 
+// TestChangeDuringRemoval changes an installed object while the installation waits for the removal of an object of the former Bundle. The
+// change is repaired when the installation ends, and does not count as the state that the Bundle wants.
+func TestChangeDuringRemoval(t *testing.T) {
+	f := newFixture(t)
+	goes := strings.Replace(f.configMap("goes", "1"), "namespace: default", "namespace: default, finalizers: [example.com/wait]", 1)
+
+	edit := func(name string, change func(*corev1.ConfigMap)) {
+		t.Helper()
+
+		found := &corev1.ConfigMap{}
+		if err := f.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: f.name + "-" + name}, found); err != nil {
+			t.Fatal(err)
+		}
+
+		change(found)
+
+		if err := f.Update(t.Context(), found); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	f.startWatching()
+	f.create(f.content("1", f.configMap("stays", "1")+goes))
+	f.awaitCondition(f.name, v1alpha1.TypeInstalled, metav1.ConditionTrue)
+	f.upgrade(f.content("2", f.configMap("stays", "2")))
+	f.await("the installation does not wait for the removal", func() bool {
+		f.unpack()
+
+		installed := meta.FindStatusCondition(f.deployment().Status.Conditions, v1alpha1.TypeInstalled)
+
+		return strings.Contains(installed.Message, "it has finalizers example.com/wait")
+	})
+	edit("stays", func(found *corev1.ConfigMap) { found.Data["key"] = "3" })
+	edit("goes", func(found *corev1.ConfigMap) { found.Finalizers = nil })
+	f.await("the change is not repaired", func() bool { return f.value(f, "stays") == "2" })
+	f.await("the upgrade does not end", func() bool {
+		installed := meta.FindStatusCondition(f.deployment().Status.Conditions, v1alpha1.TypeInstalled)
+
+		return installed.Reason == v1alpha1.ReasonInstallationSucceeded
+	})
+}
+
 // TestRegression13HealthByWatch verifies that the condition Healthy follows a workload without a change of the spec and without a poll.
 func TestRegression13HealthByWatch(t *testing.T) {
 	f := newFixture(t)

@@ -36,7 +36,8 @@ func New(options Options) *Applier {
 // Apply installs the content on the cluster, and removes objects of the owner's earlier content that the new content omits. Each
 // call does a bounded amount of work, so callers repeat it until Progress.Done. A call after a crash continues the work. While an
 // installation is in progress, Apply skips parts that the inventory records as applied and healthy. When it is done, Apply clears
-// these records, so that the next call checks and repairs every part. All errors are of type *failure.Error.
+// these records, so that the next call checks and repairs every part. With Content.SkipUnchanged, the call that is done has checked
+// every part. All errors are of type *failure.Error.
 func (a *Applier) Apply(ctx context.Context, cluster *Cluster, owner Owner, content Content) (Progress, error) {
 	return a.call(ctx, cluster, owner, func(work *work) (Progress, error) { return a.apply(ctx, work, content) })
 }
@@ -66,6 +67,12 @@ func (a *Applier) apply(ctx context.Context, work *work, content Content) (Progr
 	if err != nil {
 		return progress, work.explain(err, work.owner.former()+" cannot be removed", Part{})
 	}
+	// Somebody may have changed the objects of a skipped part since an earlier call applied it. prune has cleared the recorded progress, so
+	// this compares every part.
+	if progress.Done && work.skipped && content.SkipUnchanged {
+		work.skipped = false
+		return a.apply(ctx, work, content)
+	}
 	return progress, nil
 }
 
@@ -84,6 +91,8 @@ type work struct {
 	inventory *inventory
 	// changed reports whether the inventory may differ from the stored one.
 	changed bool
+	// skipped reports whether this call has skipped a part that an earlier call applied.
+	skipped bool
 
 	// checkDefinition is the Content.CheckDefinition of the content that this call applies or compares.
 	checkDefinition func(ctx context.Context, cluster client.Reader, present, wanted *unstructured.Unstructured) error

@@ -36,6 +36,8 @@ func (w *work) part(ctx context.Context, part Part, content Content) (waiting st
 
 	entry := w.inventory.entry(part.Name)
 	if entry.Applied == digest && entry.Ready {
+		w.skipped = true
+
 		return "", nil
 	}
 
