@@ -3,6 +3,7 @@ package bundles
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/hmac"
@@ -158,6 +159,10 @@ func (p part) pack(ctx context.Context, key []byte) ([]byte, error) {
 		return nil, err
 	}
 
+	if len(objects) == 0 {
+		objects = []*unstructured.Unstructured{p.placeholder()}
+	}
+
 	lines := &bytes.Buffer{}
 	encoder := json.NewEncoder(lines)
 
@@ -173,6 +178,16 @@ func (p part) pack(ctx context.Context, key []byte) ([]byte, error) {
 	}
 
 	return archive([]file{{fileObjects, lines.Bytes()}, {fileKey, key}, {fileMasked, masked}})
+}
+
+// placeholder returns a ConfigMap for a part without objects, because the plain+v0 format requires at least one object. A component may
+// contain only Namespaces, which are in the first part, or nothing. The first part has no objects if definesNamespace was wrong.
+func (p part) placeholder() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	object.SetName("environment-broker-" + cmp.Or(p.name, "namespaces"))
+	object.SetNamespace(p.namespace)
+
+	return object
 }
 
 type file struct {

@@ -21,6 +21,7 @@ func TestInstallers(t *testing.T) {
 			"definition in use":              definitionInUse,
 			"shared namespace":               sharedNamespace,
 			"foreign namespace":              foreignNamespace,
+			"no other objects":               noOtherObjects,
 			"rejected object":                rejectedObject,
 			"collision":                      collision,
 		} {
@@ -127,6 +128,24 @@ func foreignNamespace(c *cluster) {
 	}
 
 	c.want("uninstalled", map[string]string{"one": ""})
+}
+
+// noOtherObjects installs components that contain only a Namespace, only text that looks like one, and nothing.
+func noOtherObjects(c *cluster) {
+	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + c.namespace() + "-b}\n---\n"
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata:\n  key: |\n    kind: Namespace\n"
+
+	c.install(release{"a": text}, c.part("a"))
+	c.want("installed", map[string]string{"one": "kind: Namespace\n"})
+	c.install(release{"a": text, "b": namespace, "c": "# nothing\n", "d": configMap("two", "1")}, c.part("a"), c.part("b"), c.part("c"), c.part("d"))
+	c.want("installed", map[string]string{"two": "1"})
+
+	if c.object("", "v1", "Namespace", "", c.namespace()+"-b") == nil {
+		c.Error("the namespace does not exist")
+	}
+
+	c.install(release{"d": configMap("two", "1")}, c.part("d"))
+	c.want("upgraded", map[string]string{"one": "", "two": "1"})
 }
 
 // rejectedObject installs a component with an invalid object that contains a secret value, and then corrects it.
