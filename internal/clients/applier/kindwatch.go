@@ -79,9 +79,9 @@ func (k *kindWatch) run(ctx context.Context) {
 
 	for failures := 0; ctx.Err() == nil; {
 		version, err := k.list(ctx)
-		k.setSynced(err == nil)
+		listed := err == nil
 
-		if err == nil {
+		if listed {
 			began := time.Now()
 			err = k.watch(ctx, version)
 
@@ -90,6 +90,11 @@ func (k *kindWatch) run(ctx context.Context) {
 
 				continue
 			}
+		}
+
+		// A watch that is refused leaves the records outdated for minutes. Other failures pass within seconds, or let the next list fail.
+		if ctx.Err() == nil && (!listed || refused(err)) {
+			k.setSynced(false)
 		}
 
 		pause := min(firstPause<<min(failures, 10), lastPause) //nolint:mnd // far beyond all limits
@@ -206,7 +211,8 @@ func (k *kindWatch) watch(ctx context.Context, version string) error {
 	}
 }
 
-// watchOnce follows changes until the API server ends the watch, and returns the resource version from which the next watch continues.
+// watchOnce follows changes until the API server ends the watch, and returns the resource version from which the next watch continues. The
+// records are valid as soon as the watch begins.
 func (k *kindWatch) watchOnce(ctx context.Context, version string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, watchTime+watchGrace)
 	defer cancel()
@@ -220,6 +226,8 @@ func (k *kindWatch) watchOnce(ctx context.Context, version string) (string, erro
 		return "", err
 	}
 	defer watched.Stop()
+
+	k.setSynced(true)
 
 	for event := range watched.ResultChan() {
 		if event.Type == watch.Error {
