@@ -153,8 +153,10 @@ func usesSecret(source v1alpha1.BundleSource, name string) bool {
 }
 
 // enqueue runs until the context ends. It adds each Bundle whose attempt has made progress, or whose source has changed, to the
-// queue.
+// queue. The controller calls it when the replica is elected leader.
 func (u *Unpacker) enqueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	u.forgetStuck()
+
 	go func() {
 		for {
 			for _, name := range u.take() {

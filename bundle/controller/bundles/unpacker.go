@@ -106,9 +106,14 @@ type job struct {
 	// again is true if Wake has been called since the attempt began. If the attempt then fails, the next one is due immediately.
 	again    bool
 	failures int
-	// retryAt is the time of the next attempt after a failure.
+	// retryAt is the time of the next attempt after a failure. After a terminal failure and without an upload, only Fill uses it.
 	retryAt time.Time
 	outcome outcome
+}
+
+// isStuck reports whether ensure does not make another attempt.
+func (j *job) isStuck() bool {
+	return j.state == stateDone && (j.outcome.terminal || j.outcome.pending != "")
 }
 
 var errDigestChanged = errors.New("the content differs from the content that was unpacked first: the source has changed. " +
@@ -148,12 +153,25 @@ func (u *Unpacker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Fill fetches the content of an unpacked Bundle again. It returns immediately. It does nothing while an attempt is in progress, during
-// the pause after a failure, and after a terminal failure.
+// Fill fetches the content of an unpacked Bundle again. It returns immediately. It does nothing while an attempt is in progress, and
+// during the pause after a failure. A terminal failure and a missing upload are followed by a pause, too: in a replica that does not lead,
+// nothing else causes another attempt when the source is restored.
 func (u *Unpacker) Fill(bundle *v1alpha1.Bundle) {
-	if _, ours := u.formats[bundle.Spec.ProvisionerClassName]; ours {
-		u.ensure(bundle)
+	if _, ours := u.formats[bundle.Spec.ProvisionerClassName]; !ours {
+		return
 	}
+
+	u.set(func() {
+		if current := u.jobs[bundle.Name]; current != nil && current.isStuck() && !time.Now().Before(current.retryAt) {
+			delete(u.jobs, bundle.Name)
+		}
+	})
+	u.ensure(bundle)
+}
+
+// forgetStuck drops the results after which only Wake or Fill cause another attempt. They may be old if this replica has not led before.
+func (u *Unpacker) forgetStuck() {
+	u.set(func() { maps.DeleteFunc(u.jobs, func(_ string, current *job) bool { return current.isStuck() }) })
 }
 
 // Wake makes the next attempt to unpack a Bundle due, and asks the controller to reconcile the Bundle. Call it when the content of
@@ -257,6 +275,10 @@ func (u *Unpacker) work(ctx context.Context, bundle *v1alpha1.Bundle, current *j
 			current.retryAt = time.Now().Add(u.pause(current.failures))
 		case result.err == nil:
 			current.failures = 0
+		}
+
+		if current.isStuck() {
+			current.retryAt = time.Now().Add(u.options.MaxRetry)
 		}
 
 		if current.again && (result.err != nil || result.pending != "") && u.jobs[bundle.Name] == current {
