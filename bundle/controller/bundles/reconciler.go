@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/bundle/controller/ownwrites"
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // Finalizer keeps a deleted Bundle until the current attempt to unpack it has been canceled and its upload has been removed,
@@ -28,7 +30,7 @@ const Finalizer = "core.rukpak.io/delete-cached-bundle"
 const (
 	// callTimeout limits the duration of a reconciliation, which consists of short calls to the API server.
 	callTimeout = 30 * time.Second
-	// maxMessage is the maximum length of a condition's message, in bytes. The API server accepts 32 KiB.
+	// maxMessage is the maximum length of a condition's message, in characters. The API server accepts 32 KiB.
 	maxMessage = 4 << 10
 	// action is the value of the action field in the events that the controller records.
 	action = "Unpack"
@@ -188,9 +190,8 @@ func (r *reconciler) fail(bundle *v1alpha1.Bundle, attempt job) (reconcile.Resul
 
 // set sets the phase, the Unpacked condition and the observed generation.
 func set(bundle *v1alpha1.Bundle, phase v1alpha1.Phase, status metav1.ConditionStatus, reason, message string) {
-	if len(message) > maxMessage {
-		message = message[:maxMessage] + " …"
-	}
+	// The API server stores valid UTF-8 only. Any other message would differ from the stored one, and be reported again and again.
+	message = failure.Shorten(strings.ToValidUTF8(message, "\uFFFD"), maxMessage)
 
 	bundle.Status.Phase, bundle.Status.ObservedGeneration = phase, bundle.Generation
 	meta.SetStatusCondition(&bundle.Status.Conditions, metav1.Condition{
@@ -225,7 +226,7 @@ func (r *reconciler) writeStatus(ctx context.Context, former, bundle *v1alpha1.B
 
 	const maxNote = 1000 // the API server accepts 1024 bytes
 
-	r.events.Eventf(bundle, nil, kind, after.Reason, action, "%s", after.Message[:min(len(after.Message), maxNote)])
+	r.events.Eventf(bundle, nil, kind, after.Reason, action, "%s", strings.ToValidUTF8(after.Message[:min(len(after.Message), maxNote)], ""))
 
 	return true, nil
 }
