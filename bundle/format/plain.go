@@ -157,6 +157,8 @@ func objectsOf(document *yaml.Node) ([]*unstructured.Unstructured, error) {
 		line = document.Content[0].Line
 	}
 
+	keepDates(document)
+
 	var content any
 	if err := document.Decode(&content); err != nil {
 		return nil, fmt.Errorf("not valid YAML: %w", err)
@@ -182,6 +184,17 @@ func objectsOf(document *yaml.Node) ([]*unstructured.Unstructured, error) {
 	}
 
 	return objects, nil
+}
+
+// keepDates makes the decoder treat dates as text, as kubectl does: JSON has no dates, and the decoder would add the time to 2020-01-01.
+func keepDates(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!timestamp" {
+		node.Tag = "!!str"
+	}
+
+	for _, each := range node.Content {
+		keepDates(each)
+	}
 }
 
 // flatten returns the items of a List, or the object itself.
