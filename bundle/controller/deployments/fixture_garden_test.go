@@ -228,6 +228,19 @@ func (f *fixture) advance(by time.Duration) {
 	f.now = f.now.Add(by)
 }
 
+// advancePastDeletion advances the time until the given time has passed since the deletion of the BundleDeployment. The time of the deletion
+// comes from the clock of the API server, which continues while that of the test stands still.
+func (f *fixture) advancePastDeletion(by time.Duration) {
+	f.Helper()
+
+	deleted := f.deployment().DeletionTimestamp
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	f.now = deleted.Add(by)
+}
+
 // Load implements deployments.Content. The text hunter2 is secret.
 func (f *fixture) Load(_ context.Context, release deployments.Release) (deployments.Loaded, error) {
 	loaded, bundle := deployments.Loaded{Masked: []string{"hunter2"}}, release.Bundle

@@ -289,7 +289,7 @@ func TestTarget(t *testing.T) {
 		t.Fatalf("the deletion does not wait for the cluster: %v", err)
 	}
 
-	f.advance(6 * time.Minute)
+	f.advancePastDeletion(6 * time.Minute)
 
 	if _, err := f.pass(); err != nil || !f.gone() {
 		t.Fatalf("the deletion waits too long: %v", err)
@@ -400,7 +400,7 @@ func TestDeletionTimeout(t *testing.T) {
 		t.Error("an object without a finalizer remains")
 	}
 
-	f.advance(11 * time.Second)
+	f.advancePastDeletion(11 * time.Second)
 
 	if _, err := f.pass(); err != nil || !f.gone() || len(f.bundles()) != 0 {
 		t.Errorf("not deleted after the time-out: %v", err)
