@@ -432,3 +432,38 @@ func TestPeriods(t *testing.T) {
 		}
 	}
 }
+
+// TestPlansWithoutLifetimeAreNotDue removes a plan from Periods. Its instances must not count as due: they would hold the job, and a dry
+// run would name clusters that the job does not remove. An instance that has expired before stays due until its cluster is removed.
+func TestPlansWithoutLifetimeAreNotDue(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		b := newFixture(t, db)
+		b.create("kept", "trial")
+		b.create("expired", "trial")
+		b.clock.SetTime(began.Add(14 * day))
+
+		suspension, err := b.Expire(t.Context(), "expired", why)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		b.end(suspension, process.Failed)
+		b.Periods = expiry.Periods{"free": 0}
+		b.clock.SetTime(began.Add(15 * day))
+
+		due, err := b.Job(0).Due(t.Context())
+		if err != nil || len(due.Items) != 1 || due.Items[0].ID != "expired" {
+			t.Errorf("%d items are due, %v, want only the expired instance", len(due.Items), err)
+		}
+
+		b.run()
+
+		if instance, suspensions := b.stored("kept"); instance.Expired() || len(suspensions) != 0 {
+			t.Errorf("kept: expired at %s with %d suspensions", instance.ExpiredAt, len(suspensions))
+		}
+
+		if _, suspensions := b.stored("expired"); len(suspensions) != 2 {
+			t.Errorf("expired: %d suspensions, want 2, because the first has failed", len(suspensions))
+		}
+	})
+}

@@ -96,8 +96,8 @@ type Expirer struct {
 // the timeline of the suspension contain the reason.
 //
 // Apart from errors of the database, the error is of kind failure.NotFound if the instance does not exist,
-// failure.Invalid if its plan is not in Periods, and failure.Conflict if the instance is being deleted, if its deletion
-// failed, or if a concurrent request was faster.
+// failure.Invalid if its plan is not in Periods and the instance has not expired before, and failure.Conflict if the instance is
+// being deleted, if its deletion failed, or if a concurrent request was faster.
 func (e Expirer) Expire(ctx context.Context, instanceID, reason string) (string, error) {
 	var done outcome
 
@@ -162,7 +162,7 @@ func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, reason string) (
 		return outcome{}, err
 	}
 
-	if !e.Periods.Has(instance.PlanName) {
+	if !e.Periods.Has(instance.PlanName) && !instance.Expired() { // an expired instance can only be deleted, whatever the configuration
 		return outcome{}, failure.New(failure.Invalid, "Instances of plan %s do not expire.", instance.PlanName)
 	}
 
@@ -240,18 +240,23 @@ func (e Expirer) Job(limit int) jobs.Job {
 	}
 }
 
-// due returns the instances that have reached the end of their lifetime and can expire now. It omits instances whose last
-// suspension failed or was canceled less than retryAfter ago.
+// due returns the instances that have reached the end of their lifetime and can expire now. It omits instances whose plan is no longer in
+// Periods, unless they have expired before, and instances whose last suspension failed or was canceled less than retryAfter ago.
 func (e Expirer) due(ctx context.Context) (jobs.Due, error) {
 	var due jobs.Due
 
 	for after := ""; ; {
-		ids, err := e.Instances.Expiring(ctx, e.Clock.Now(), after, pageSize)
-		if err != nil || len(ids) == 0 {
+		page, err := e.Instances.Expiring(ctx, e.Clock.Now(), after, pageSize)
+		if err != nil || len(page) == 0 {
 			return due, err
 		}
 
-		for _, id := range ids {
+		for _, expiring := range page {
+			id := expiring.ID
+			if !expiring.Expired && !e.Periods.Has(expiring.PlanName) {
+				continue
+			}
+
 			past, err := e.Operations.OfInstance(ctx, e.DB.Reader(), id)
 			if err != nil {
 				return due, err
@@ -264,7 +269,7 @@ func (e Expirer) due(ctx context.Context) (jobs.Due, error) {
 			}
 		}
 
-		after = ids[len(ids)-1]
+		after = page[len(page)-1].ID
 	}
 }
 
@@ -280,7 +285,7 @@ func (Expirer) expires(past []process.Record) bool {
 	})
 }
 
-// expireDue expires one instance. It does nothing if the instance is being deleted, or if its plan is no longer in Periods.
+// expireDue expires one instance. It does nothing if the instance is being deleted, or if its plan is not in Periods.
 func (e Expirer) expireDue(ctx context.Context, id, reason string) (changed bool, err error) {
 	_, err = e.Expire(ctx, id, reason)
 	if failure.Is(err, failure.Conflict) || failure.Is(err, failure.NotFound) || failure.Is(err, failure.Invalid) {

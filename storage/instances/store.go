@@ -268,14 +268,22 @@ func (s *Store) WithRuntime(ctx context.Context, after string, limit int) ([]str
 	return ids, failure.While(err, "listing instances with a runtime")
 }
 
-// Expiring returns the IDs of at most limit instances that expire by the given time and have not been suspended or marked as
-// expired yet. The IDs are sorted and greater than after.
-func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]string, error) {
-	ids, err := storage.Select[string](ctx, s.db.Reader(), `SELECT id FROM instances
+// Expiring is an instance whose lifetime has ended.
+type Expiring struct {
+	ID       string `db:"id"`
+	PlanName string `db:"plan_name"`
+	// Expired reports whether the instance has been marked as expired.
+	Expired bool `db:"expired"`
+}
+
+// Expiring returns at most limit instances that expire by the given time and have not been suspended or marked as expired yet. They are
+// sorted by ID, and their IDs are greater than after.
+func (s *Store) Expiring(ctx context.Context, by time.Time, after string, limit int) ([]Expiring, error) {
+	found, err := storage.Select[Expiring](ctx, s.db.Reader(), `SELECT id, plan_name, expired_at IS NOT NULL AS expired FROM instances
 		WHERE expires_at IS NOT NULL AND expires_at <= ? AND (NOT suspended OR expired_at IS NULL) AND id > ? ORDER BY id `+storage.Page(limit, 0),
 		storage.At(by), after)
 
-	return ids, failure.While(err, "finding expiring instances")
+	return found, failure.While(err, "finding expiring instances")
 }
 
 // ErrUnreadable reports that the row of an instance exists but cannot be used: no configured key decrypts it, or somebody changed

@@ -221,7 +221,12 @@ func TestExpiring(t *testing.T) {
 		insert("b", func(i *environment.Instance) { i.ExpiresAt = now })
 		insert("a", func(i *environment.Instance) { i.ExpiresAt, i.ExpiredAt = now.Add(-time.Hour), now })
 
-		for after, want := range map[string][]string{"": {"a", "b", "c"}, "a": {"b", "c"}, "c": {}} {
+		a, b, c := instances.Expiring{ID: "a", Expired: true}, instances.Expiring{ID: "b"}, instances.Expiring{ID: "c"}
+		for _, expiring := range []*instances.Expiring{&a, &b, &c} {
+			expiring.PlanName = instance("").PlanName
+		}
+
+		for after, want := range map[string][]instances.Expiring{"": {a, b, c}, "a": {b, c}, "c": {}} {
 			got, err := store.Expiring(t.Context(), now, after, 10)
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
 				t.Errorf("after %q: %v -want +got\n%s", after, err, diff)
