@@ -11,6 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/environment-broker/environment-broker/broker/expiry"
+	"github.com/environment-broker/environment-broker/broker/jobs"
 	"github.com/environment-broker/environment-broker/broker/jobs/jobstest"
 	"github.com/environment-broker/environment-broker/internal/audit"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -466,4 +467,101 @@ func TestPlansWithoutLifetimeAreNotDue(t *testing.T) {
 			t.Errorf("expired: %d suspensions, want 2, because the first has failed", len(suspensions))
 		}
 	})
+}
+
+// TestChangeOfPlanMovesTheExpiry ends the lifetime of an instance while an update changes its plan. The job leaves the decision to the
+// time after the update, also if it has listed the instance before.
+func TestChangeOfPlanMovesTheExpiry(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason    string
+		plan      string
+		ends      time.Time
+		succeeded bool
+		want      bool // expires
+	}{
+		"to a plan without a lifetime": {"the new plan does not expire", "aws", time.Time{}, true, false},
+		"to a longer lifetime":         {"the new lifetime has not ended", "free", began.Add(30 * day), true, false},
+		"failed":                       {"the instance keeps its plan", "aws", time.Time{}, false, true},
+		"other changes":                {"the update does not move the end", "trial", began.Add(14 * day), true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t, storagetest.SQLite(t))
+			b.create("one", "trial")
+
+			instance, _ := b.stored("one")
+			update := environment.UnchangedUpdate(instance)
+			update.PlanName, update.ExpiresAt = c.plan, c.ends
+
+			b.clock.SetTime(began.Add(14 * day))
+
+			listed, err := b.Job(0).Due(t.Context()) // before the update
+			if err != nil || len(listed.Items) != 1 {
+				t.Fatalf("%d items are due, %v", len(listed.Items), err)
+			}
+
+			operation := b.acceptUpdate(instance, update)
+
+			b.run()
+			b.do(listed.Items[0])
+
+			if instance, _ := b.stored("one"); instance.Expired() != (c.plan == "trial") {
+				t.Errorf("%s: during the update, expired: %t", c.reason, instance.Expired())
+			}
+
+			if c.succeeded {
+				b.apply("one", update)
+				b.end(operation, process.Succeeded)
+			} else {
+				b.end(operation, process.Failed)
+			}
+
+			b.do(listed.Items[0])
+			b.run()
+
+			if instance, _ := b.stored("one"); instance.Expired() != c.want {
+				t.Errorf("%s: expired: %t", c.reason, instance.Expired())
+			}
+		})
+	}
+}
+
+// acceptUpdate stores a pending update of the instance.
+func (b *fixture) acceptUpdate(instance environment.Instance, update environment.Update) string {
+	b.Helper()
+
+	operation, err := environment.NewOperation(environment.KindUpdate, instance, &update, b.clock.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	if err := b.DB.InTx(b.Context(), func(tx storage.Tx) error { return b.Operations.Accept(b.Context(), tx, operation) }); err != nil {
+		b.Fatal(err)
+	}
+
+	return operation.ID
+}
+
+// apply applies the update to the row of the instance.
+func (b *fixture) apply(id string, update environment.Update) {
+	b.Helper()
+
+	instance, _ := b.stored(id)
+
+	updated, err := update.Apply(instance)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	if err := b.DB.InTx(b.Context(), func(tx storage.Tx) error { return b.Instances.Update(b.Context(), tx, updated) }); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// do processes one item.
+func (b *fixture) do(item jobs.Item) {
+	b.Helper()
+
+	if _, err := item.Do(b.Context(), why); err != nil {
+		b.Error(err)
+	}
 }

@@ -9,6 +9,7 @@ package expiry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -99,12 +100,23 @@ type Expirer struct {
 // failure.Invalid if its plan is not in Periods and the instance has not expired before, and failure.Conflict if the instance is
 // being deleted, if its deletion failed, or if a concurrent request was faster.
 func (e Expirer) Expire(ctx context.Context, instanceID, reason string) (string, error) {
-	var done outcome
+	done, err := e.expireIf(ctx, instanceID, reason, always)
 
-	err := e.DB.InTx(ctx, func(tx storage.Tx) error {
-		var err error
+	return done.operation, err
+}
 
-		done, err = e.expire(ctx, tx, instanceID, reason)
+// condition reports whether an instance with these operations still has to expire. It runs in the transaction that expires the instance.
+type condition func(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record) (bool, error)
+
+// always is the condition for requests of operators.
+func always(context.Context, storage.Tx, environment.Instance, []process.Record) (bool, error) {
+	return true, nil
+}
+
+// expireIf is Expire, but does nothing and returns the zero outcome if the condition does not hold.
+func (e Expirer) expireIf(ctx context.Context, instanceID, reason string, holds condition) (done outcome, err error) {
+	err = e.DB.InTx(ctx, func(tx storage.Tx) error {
+		done, err = e.expire(ctx, tx, instanceID, reason, holds)
 		if err != nil || !done.accepted && !done.expired {
 			return err
 		}
@@ -121,16 +133,16 @@ func (e Expirer) Expire(ctx context.Context, instanceID, reason string) (string,
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return "", failure.New(failure.NotFound, "The instance does not exist.")
+		return outcome{}, failure.New(failure.NotFound, "The instance does not exist.")
 	case storage.IsDuplicate(err):
-		return "", failure.Wrap(failure.Conflict, err, "Another request changed the instance first. Try again.")
+		return outcome{}, failure.Wrap(failure.Conflict, err, "Another request changed the instance first. Try again.")
 	}
 
 	if done.accepted {
 		e.Wake()
 	}
 
-	return done.operation, err
+	return done, err
 }
 
 // outcome is the result of a call to expire.
@@ -143,9 +155,9 @@ type outcome struct {
 	expired bool
 }
 
-// expire does the work of Expire inside the transaction. It touches the instance first, so that concurrent calls
+// expire does the work of expireIf inside the transaction. It touches the instance first, so that concurrent calls
 // run one after another.
-func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, reason string) (outcome, error) {
+func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, reason string, holds condition) (outcome, error) {
 	now := e.Clock.Now()
 
 	present, err := e.Instances.Touch(ctx, tx, id, now)
@@ -168,6 +180,10 @@ func (e Expirer) expire(ctx context.Context, tx storage.Tx, id, reason string) (
 
 	past, err := e.Operations.OfInstance(ctx, tx, id)
 	if err != nil {
+		return outcome{}, err
+	}
+
+	if due, err := holds(ctx, tx, instance, past); err != nil || !due {
 		return outcome{}, err
 	}
 
@@ -240,8 +256,7 @@ func (e Expirer) Job(limit int) jobs.Job {
 	}
 }
 
-// due returns the instances that have reached the end of their lifetime and can expire now. It omits instances whose plan is no longer in
-// Periods, unless they have expired before, and instances whose last suspension failed or was canceled less than retryAfter ago.
+// due returns the instances that have reached the end of their lifetime and can expire now.
 func (e Expirer) due(ctx context.Context) (jobs.Due, error) {
 	var due jobs.Due
 
@@ -251,26 +266,43 @@ func (e Expirer) due(ctx context.Context) (jobs.Due, error) {
 			return due, err
 		}
 
-		for _, expiring := range page {
-			id := expiring.ID
-			if !expiring.Expired && !e.Periods.Has(expiring.PlanName) {
-				continue
-			}
-
-			past, err := e.Operations.OfInstance(ctx, e.DB.Reader(), id)
+		for _, each := range page {
+			now, err := e.dueNow(ctx, each)
 			if err != nil {
 				return due, err
 			}
 
-			if !failedSince(past, e.Clock.Now().Add(-retryAfter)) && e.expires(past) {
-				due.Items = append(due.Items, jobs.Item{ID: id, InstanceID: id, Do: func(ctx context.Context, reason string) (bool, error) {
-					return e.expireDue(ctx, id, reason)
+			if now {
+				due.Items = append(due.Items, jobs.Item{ID: each.ID, InstanceID: each.ID, Do: func(ctx context.Context, reason string) (bool, error) {
+					return e.expireDue(ctx, each.ID, reason)
 				}})
 			}
 		}
 
 		after = page[len(page)-1].ID
 	}
+}
+
+// dueNow reports whether an instance can expire now. It is false if the last suspension failed or was canceled less than retryAfter ago.
+// Unless the instance has expired before, it is also false if the plan is no longer in Periods, or if an unfinished update prolongs the
+// lifetime.
+func (e Expirer) dueNow(ctx context.Context, instance instances.Expiring) (bool, error) {
+	if !instance.Expired && !e.Periods.Has(instance.PlanName) {
+		return false, nil
+	}
+
+	past, err := e.Operations.OfInstance(ctx, e.DB.Reader(), instance.ID)
+	if err != nil || failedSince(past, e.Clock.Now().Add(-retryAfter)) || !e.expires(past) {
+		return false, err
+	}
+
+	if instance.Expired {
+		return true, nil
+	}
+
+	prolonged, err := e.prolonged(ctx, e.DB.Reader(), past)
+
+	return !prolonged && err == nil, err
 }
 
 // expires reports whether an instance with these operations can expire now: it is neither being deleted nor being suspended, and its
@@ -285,14 +317,61 @@ func (Expirer) expires(past []process.Record) bool {
 	})
 }
 
-// expireDue expires one instance. It does nothing if the instance is being deleted, or if its plan is not in Periods.
+// expireDue expires one instance. It does nothing if the instance is being deleted, if its plan is not in Periods, or if stillDue reports
+// false.
 func (e Expirer) expireDue(ctx context.Context, id, reason string) (changed bool, err error) {
-	_, err = e.Expire(ctx, id, reason)
+	done, err := e.expireIf(ctx, id, reason, e.stillDue)
 	if failure.Is(err, failure.Conflict) || failure.Is(err, failure.NotFound) || failure.Is(err, failure.Invalid) {
 		return false, nil
 	}
 
-	return err == nil, failure.While(err, "expiring instance %s", id)
+	return err == nil && (done.accepted || done.expired), failure.While(err, "expiring instance %s", id)
+}
+
+// stillDue is the condition for the job, which has listed the instance earlier. Meanwhile, an update may have changed the plan of the
+// instance, or be about to. The job then decides again when the update has ended.
+func (e Expirer) stillDue(ctx context.Context, tx storage.Tx, instance environment.Instance, past []process.Record) (bool, error) {
+	if instance.Expired() {
+		return true, nil
+	}
+
+	if instance.ExpiresAt.IsZero() || instance.ExpiresAt.After(e.Clock.Now()) {
+		return false, nil
+	}
+
+	prolonged, err := e.prolonged(ctx, tx, past)
+
+	return !prolonged, err
+}
+
+// prolonged reports whether an unfinished update changes the plan to one with which the instance does not expire yet. An update whose data
+// cannot be decrypted does not count: it will fail.
+func (e Expirer) prolonged(ctx context.Context, tx storage.Tx, past []process.Record) (bool, error) {
+	for _, unfinished := range environment.Unfinished(past) {
+		if unfinished.Kind != environment.KindUpdate {
+			continue
+		}
+
+		payload, err := e.Operations.Payload(ctx, tx, unfinished.ID)
+		if errors.Is(err, operations.ErrSealed) {
+			continue
+		}
+
+		if err != nil {
+			return false, err
+		}
+
+		var data environment.Data
+		if err := json.Unmarshal(payload, &data); err != nil {
+			return false, fmt.Errorf("decoding the data of operation %s: %w", unfinished.ID, err)
+		}
+
+		if data.Update != nil && (data.Update.ExpiresAt.IsZero() || data.Update.ExpiresAt.After(e.Clock.Now())) {
+			return true, nil
+		}
+	}
+
+	return false, nil
 }
 
 // failedSince reports whether the last suspension of the instance failed or was canceled after the given time.
