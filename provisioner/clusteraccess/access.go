@@ -113,7 +113,7 @@ func (a Access) open(ctx context.Context, shootName string) (api dynamic.Interfa
 
 // SetAdministrators implements processes.Clusters. It replaces all subjects of AdministratorsBinding. If there are no users, it
 // deletes the binding.
-func (a Access) SetAdministrators(ctx context.Context, shootName string, users []string) error {
+func (a Access) SetAdministrators(ctx context.Context, shootName string, users []string, confirm func(context.Context) error) error {
 	cluster, disconnect, err := a.Connect(ctx, shootName)
 	if err != nil {
 		return err
@@ -125,10 +125,15 @@ func (a Access) SetAdministrators(ctx context.Context, shootName string, users [
 		return failure.Wrap(failure.Internal, err, "creating a client for the cluster %q failed", shootName)
 	}
 
-	if wanted := bindingOf(users); len(users) == 0 {
-		err = client.IgnoreNotFound(bindings.Delete(ctx, wanted))
-	} else {
-		err = put(ctx, bindings, wanted)
+	var unconfirmed error
+
+	err = put(ctx, bindings, bindingOf(users), func() error {
+		unconfirmed = confirm(ctx)
+
+		return unconfirmed
+	})
+	if unconfirmed != nil {
+		return unconfirmed
 	}
 
 	return explain(err, "the administrators of the cluster %q could not be granted their rights", shootName)
@@ -163,28 +168,43 @@ func bindingsClient(cluster *rest.Config) (client.Client, error) {
 	return client.New(cluster, client.Options{Scheme: scheme, Mapper: mapper})
 }
 
-// put creates or updates the binding. The API server does not allow a binding's role to change. If somebody has manually created
+// put creates or updates the binding, or deletes it if wanted has no subjects. It calls confirm after it has read the present binding, and
+// changes only the binding that it has read. The API server does not allow a binding's role to change. If somebody has manually created
 // the binding with a different role, put deletes it and creates a new one.
-func put(ctx context.Context, bindings client.Client, wanted *rbacv1.ClusterRoleBinding) error {
+func put(ctx context.Context, bindings client.Client, wanted *rbacv1.ClusterRoleBinding, confirm func() error) error {
 	present := &rbacv1.ClusterRoleBinding{}
 
 	err := bindings.Get(ctx, client.ObjectKeyFromObject(wanted), present)
-	if err == nil && present.RoleRef == wanted.RoleRef {
-		if apiequality.Semantic.DeepEqual(present.Subjects, wanted.Subjects) {
-			return nil
-		}
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
 
+	missing, none := err != nil, len(wanted.Subjects) == 0
+	update := !missing && !none && present.RoleRef == wanted.RoleRef
+
+	if missing && none || update && apiequality.Semantic.DeepEqual(present.Subjects, wanted.Subjects) {
+		return nil
+	}
+
+	if err := confirm(); err != nil {
+		return err
+	}
+
+	if update {
 		present.Subjects = wanted.Subjects
 
 		return bindings.Update(ctx, present)
 	}
 
-	if err == nil {
-		err = bindings.Delete(ctx, present)
+	if !missing {
+		read := client.Preconditions{UID: &present.UID, ResourceVersion: &present.ResourceVersion}
+		if err := bindings.Delete(ctx, present, read); err != nil {
+			return err
+		}
 	}
 
-	if client.IgnoreNotFound(err) != nil {
-		return err
+	if none {
+		return nil
 	}
 
 	return bindings.Create(ctx, wanted)

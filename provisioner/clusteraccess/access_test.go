@@ -172,7 +172,7 @@ func TestSetAdministrators(t *testing.T) {
 		{"an empty list removes all", nil},
 		{"rights can be granted again", []string{"ann"}},
 	} {
-		if err := access.SetAdministrators(t.Context(), "c-first", tc.users); err != nil {
+		if err := access.SetAdministrators(t.Context(), "c-first", tc.users, unfenced); err != nil {
 			t.Fatalf("%s: %v", tc.reason, err)
 		}
 
@@ -188,6 +188,56 @@ func TestSetAdministrators(t *testing.T) {
 	}
 }
 
+// unfenced is the confirmation of a replica that holds its lease.
+func unfenced(context.Context) error { return nil }
+
+// TestLateChangeOfAdministrators calls SetAdministrators on a replica that freezes after it has read the administrators, while a later
+// operation changes them. The late call must not undo that change. A replica that has lost its lease changes nothing either.
+func TestLateChangeOfAdministrators(t *testing.T) {
+	lost := failure.New(failure.Transient, "the lease is lost")
+
+	for name, tc := range map[string]struct {
+		reason              string
+		before, late, after []string
+		err                 error
+	}{
+		"revoked":      {"a revoked administrator gets no rights again", []string{"joe"}, []string{"joe", "jane"}, []string{"joe"}, nil},
+		"all revoked":  {"the binding was removed meanwhile", []string{"joe"}, []string{"jane"}, nil, nil},
+		"granted":      {"the removal of all administrators is late", []string{"joe"}, nil, []string{"ann"}, nil},
+		"first":        {"the first administrators are late", nil, []string{"jane"}, []string{"ann"}, nil},
+		"lost lease":   {"another replica continues the operation", []string{"joe"}, []string{"jane"}, []string{"joe"}, lost},
+		"lost at none": {"there are no administrators yet", nil, []string{"jane"}, nil, lost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			access := clusteraccess.New(c)
+
+			if err := access.SetAdministrators(t.Context(), "c-first", tc.before, unfenced); err != nil {
+				t.Fatal(err)
+			}
+
+			err := access.SetAdministrators(t.Context(), "c-first", tc.late, func(ctx context.Context) error {
+				if tc.err != nil {
+					return tc.err
+				}
+
+				if err := access.SetAdministrators(ctx, "c-first", []string{"other"}, unfenced); err != nil {
+					return err
+				}
+
+				return access.SetAdministrators(ctx, "c-first", tc.after, unfenced)
+			})
+			if !failure.Is(err, failure.Transient) || tc.err != nil && failure.Of(err).Text != failure.Of(tc.err).Text {
+				t.Errorf("%s: got %v", tc.reason, err)
+			}
+
+			if diff := cmp.Diff(tc.after, c.administrators(t)); diff != "" {
+				t.Errorf("%s, -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestBindingToAnotherRoleIsReplaced(t *testing.T) {
 	c := newCluster(t)
 
@@ -198,7 +248,7 @@ func TestBindingToAnotherRoleIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := clusteraccess.New(c).SetAdministrators(t.Context(), "c-first", []string{"jane"}); err != nil {
+	if err := clusteraccess.New(c).SetAdministrators(t.Context(), "c-first", []string{"jane"}, unfenced); err != nil {
 		t.Fatal(err)
 	}
 
@@ -247,7 +297,7 @@ func TestSetAdministratorsFailures(t *testing.T) {
 		"nonsense": {"an unexpected response may be temporary", empty, failure.Transient, "could not be granted their rights", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := clusteraccess.New(tc.cluster).SetAdministrators(t.Context(), "c-first", []string{"jane"})
+			err := clusteraccess.New(tc.cluster).SetAdministrators(t.Context(), "c-first", []string{"jane"}, unfenced)
 
 			text := failure.Of(err).Text
 			if !failure.Is(err, tc.kind) || !strings.Contains(text, tc.want) || strings.Contains(text, "127.0.0.1") || strings.Contains(text, "secret") {

@@ -59,7 +59,7 @@ func TestHostileClusters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := clusteraccess.New(hostile(t, test.answer)).SetAdministrators(t.Context(), "c-hostile", []string{"jane"})
+			err := clusteraccess.New(hostile(t, test.answer)).SetAdministrators(t.Context(), "c-hostile", []string{"jane"}, unfenced)
 			if !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), `the administrators of the cluster "c-hostile"`) {
 				t.Errorf("%s: got %v", test.reason, err)
 			}

@@ -41,8 +41,10 @@ type Clusters interface {
 	// Connect returns a configuration with cluster-admin rights, valid for a few minutes. The caller must call disconnect. After an
 	// error, disconnect is nil.
 	Connect(ctx context.Context, shootName string) (cluster *rest.Config, disconnect func(), err error)
-	// SetAdministrators makes exactly the given users cluster-admins. All other users from earlier calls lose the role.
-	SetAdministrators(ctx context.Context, shootName string, users []string) error
+	// SetAdministrators makes exactly the given users cluster-admins. All other users from earlier calls lose the role. It reads the
+	// present administrators, calls confirm, and then changes them unless they have changed since they were read. If confirm fails,
+	// SetAdministrators changes nothing and returns that error.
+	SetAdministrators(ctx context.Context, shootName string, users []string, confirm func(context.Context) error) error
 	// RemoveServices deletes the service instances of the cluster-wide brokers whose address starts with the prefix. It deletes the
 	// bindings of each instance first. It returns a description of the remaining instances for users, or "" if all are gone.
 	RemoveServices(ctx context.Context, shootName, prefix string) (left string, err error)

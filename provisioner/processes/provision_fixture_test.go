@@ -90,8 +90,12 @@ func buildShoot(runtime runtimes.Runtime, _ string) (*shoot.Objects, error) {
 	}}}, nil
 }
 
-func (g *creationFixture) SetAdministrators(_ context.Context, _ string, users []string) error {
+func (g *creationFixture) SetAdministrators(ctx context.Context, _ string, users []string, confirm func(context.Context) error) error {
 	return g.call("administrators", func() error {
+		if err := confirm(ctx); err != nil {
+			return err
+		}
+
 		g.administrators = users
 
 		return nil

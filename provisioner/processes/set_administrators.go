@@ -21,7 +21,8 @@ func (o Options) administrators() stage {
 	return stage
 }
 
-// setAdministrators makes the order's administrators cluster-admins, and revokes the role from administrators of earlier orders.
+// setAdministrators makes the order's administrators cluster-admins, and revokes the role from administrators of earlier orders. Like
+// changeShoot, it cannot undo a later change: a replica that froze must not make somebody cluster-admin whose role was revoked meanwhile.
 func (o Options) setAdministrators(ctx context.Context, op operation.Operation, log logrus.FieldLogger,
 ) (operation.Operation, time.Duration, error) {
 	order, err := op.Data.Order()
@@ -30,7 +31,9 @@ func (o Options) setAdministrators(ctx context.Context, op operation.Operation, 
 	}
 
 	users := order.ClusterConfig.Administrators
-	if err := o.Clusters.SetAdministrators(ctx, op.Data.Runtime.ShootName, users); err != nil {
+	if err := o.Clusters.SetAdministrators(ctx, op.Data.Runtime.ShootName, users, func(ctx context.Context) error {
+		return confirm(ctx, op)
+	}); err != nil {
 		return op, 0, err
 	}
 

@@ -84,7 +84,11 @@ func (f *upgradeFixture) Tidy(_ context.Context, _ string, present *gardencorev1
 	return f.err
 }
 
-func (f *upgradeFixture) SetAdministrators(_ context.Context, _ string, users []string) error {
+func (f *upgradeFixture) SetAdministrators(ctx context.Context, _ string, users []string, confirm func(context.Context) error) error {
+	if err := confirm(ctx); err != nil {
+		return err
+	}
+
 	f.administrators = users
 
 	return f.err

@@ -112,7 +112,11 @@ type proxiedClusters struct {
 }
 
 // SetAdministrators implements processes.Clusters.
-func (c proxiedClusters) SetAdministrators(ctx context.Context, _ string, users []string) error {
+func (c proxiedClusters) SetAdministrators(ctx context.Context, _ string, users []string, confirm func(context.Context) error) error {
+	if err := confirm(ctx); err != nil {
+		return err
+	}
+
 	return callCluster(ctx, c.proxy, "SetAdministrators", func() { c.provisioner.administrators.Store(&users) })
 }
 
