@@ -61,7 +61,9 @@ func engineOn(t *testing.T, store process.Store) *process.Engine[environment.Dat
 	}
 
 	processes := []process.Process[environment.Data]{provision, deprovision, bind}
-	for _, kind := range []string{environment.KindUpdate, environment.KindSuspend, environment.KindUpgradeCluster, environment.KindUnbind} {
+	for _, kind := range []string{
+		environment.KindUpdate, environment.KindSuspend, environment.KindResume, environment.KindUpgradeCluster, environment.KindUnbind,
+	} {
 		processes = append(processes, process.Process[environment.Data]{
 			Kind: kind, Limit: time.Hour, Stages: []process.Stage[environment.Data]{
 				stage("change", "", process.Steps[environment.Data](named("Change"))),

@@ -63,6 +63,16 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 				return id
 			}, onlyReason, 409, "Order the change again",
 		},
+		"retry of a resumption after the expiry": {
+			"an expired instance gets no runtime again", "retry", func(b *bench) string {
+				b.instance("one", succeeded, func(instance *environment.Instance) { instance.Suspended = true })
+				b.operation("one", environment.KindSuspend, succeeded)
+				id := b.operation("one", environment.KindResume, process.Canceled)
+				b.rewrite("one", func(instance *environment.Instance) { instance.ExpiredAt = instance.CreatedAt })
+
+				return id
+			}, onlyReason, 409, "has expired",
+		},
 		"retry of an unsupported kind": {
 			"no engine would run the new operation", "retry", func(b *bench) string {
 				b.instance("one", succeeded)

@@ -23,6 +23,9 @@ const textRetryCleanup = "A cleanup cannot be retried. Start another one: ebctl 
 // that its request has failed.
 const textRetryBind = "A bind cannot be retried: the broker removes the binding. The platform can send its request again."
 
+// textRetryExpired rejects a retry of a resumption that has not started before the instance expired.
+const textRetryExpired = "The instance has expired since this operation was accepted, and cannot be resumed. It can only be deleted."
+
 // textConductor rejects interventions in an operation that conducts an orchestration. Without the operation, nothing would start
 // the remaining upgrades of the orchestration.
 const textConductor = "The operation conducts an orchestration. Cancel or retry the orchestration instead, with the endpoints under /orchestrations."
@@ -91,8 +94,9 @@ func (s subjects) Lock(ctx context.Context, tx storage.Tx, record process.Record
 }
 
 // Refresh adapts a retry to changes of the instance since the failed operation was accepted: see environment.Data.ForRetry. The retry
-// belongs to the account that the instance has now, and the present platforms of the instance see it. Refresh decrypts the row only
-// if the operation contains an update, because a deletion must be possible without the keys of the row.
+// belongs to the account that the instance has now, and the present platforms of the instance see it. The error is a conflict if the
+// operation resumes an instance that has expired. Refresh decrypts the row only if the operation is a resumption or contains an update,
+// because a deletion must be possible without the keys of the row.
 func (s subjects) Refresh(ctx context.Context, tx storage.Tx, retry process.New) (process.New, error) {
 	id := retry.InstanceID
 	if instanceID, _, is := environment.BindingOf(id); is {
@@ -107,13 +111,21 @@ func (s subjects) Refresh(ctx context.Context, tx storage.Tx, retry process.New)
 	retry.Tenant, retry.VisibleTo = owner.GlobalAccountID, environment.VisibleTo(owner)
 
 	var data environment.Data
-	if err := json.Unmarshal(retry.Payload, &data); err != nil || data.Update == nil {
+	if err := json.Unmarshal(retry.Payload, &data); err != nil || data.Update == nil && retry.Kind != environment.KindResume {
 		return retry, failure.While(err, "decoding the data of operation %s", retry.PredecessorID)
 	}
 
 	present, err := s.instances.Get(ctx, tx, id)
 	if err != nil {
 		return retry, err
+	}
+
+	if retry.Kind == environment.KindResume && present.Expired() {
+		return retry, operatorserver.Conflict(textRetryExpired)
+	}
+
+	if data.Update == nil {
+		return retry, nil
 	}
 
 	if data, err = data.ForRetry(present); err != nil {
