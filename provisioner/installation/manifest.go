@@ -100,11 +100,22 @@ func read(files []ManifestFile, value func(key string) (string, bool)) ([]*unstr
 	return objects, nil
 }
 
+// keepDates makes the decoder treat dates as text, as kubectl does. Otherwise 2020-01-01 would become 2020-01-01T00:00:00Z.
+func keepDates(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!timestamp" {
+		node.Tag = "!!str"
+	}
+	for _, each := range node.Content {
+		keepDates(each)
+	}
+}
+
 // objectsOf returns the objects of a YAML document. It returns the items of a List, and nothing for an empty document.
 func objectsOf(document *yaml.Node, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
 	if err := fill(document, value); err != nil {
 		return nil, err
 	}
+	keepDates(document)
 	var content any
 	if err := document.Decode(&content); err != nil {
 		return nil, err

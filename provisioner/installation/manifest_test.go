@@ -35,6 +35,7 @@ func TestPlaceholders(t *testing.T) {
 		"key":        {"field names are not replaced", "it: {\"${key}\": a}", "b", map[string]any{"${key}": "a"}},
 		"dotted":     {"names may contain dots, as in charts", "it: ${key.of-a.chart}", "x", "x"},
 		"untouched":  {"other values keep their YAML type", "it: 0x10", "", int64(16)},
+		"plain date": {"a date has no time of day, as with kubectl", "it: {2026-01-01: 2026-01-01}", "", map[string]any{"2026-01-01": "2026-01-01"}},
 		"long float": {"a number with a fraction stays a text: it may be a version", "it: ${key}", "1.5", "1.5"},
 	} {
 		t.Run(name, func(t *testing.T) {
