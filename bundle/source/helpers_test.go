@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -162,6 +163,25 @@ func mustFail(t *testing.T, reason string, options source.Options, from v1alpha1
 	_, _, err := fetch(t, options, from)
 	if err == nil || !strings.Contains(err.Error(), want) || source.Terminal(err) != terminal {
 		t.Errorf("%s: got %v, terminal %v; want %q, terminal %v", reason, err, source.Terminal(err), want, terminal)
+	}
+}
+
+// mustTimeOut fetches a source whose server sends the beginning of the content only. While a slow machine does not receive even that in
+// time, mustTimeOut repeats the fetch with more time.
+func mustTimeOut(t *testing.T, reason string, options source.Options, from v1alpha1.BundleSource) {
+	t.Helper()
+
+	for options.Timeout = time.Second; ; options.Timeout *= 2 {
+		_, _, err := fetch(t, options, from)
+		if err != nil && strings.Contains(err.Error(), "did not respond in time") && options.Timeout < time.Minute {
+			continue
+		}
+
+		if err == nil || !strings.Contains(err.Error(), "did not send the content in time") || source.Terminal(err) {
+			t.Errorf("%s: got %v, terminal %v", reason, err, source.Terminal(err))
+		}
+
+		return
 	}
 }
 

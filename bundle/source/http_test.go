@@ -126,8 +126,14 @@ func TestHTTPErrors(t *testing.T) {
 	} {
 		t.Run(path[1:], func(t *testing.T) {
 			options := source.Options{Timeout: time.Minute, Limits: archive.Limits{CompressedBytes: 1 << 20}}
-			if path == "/silent" || path == "/slow" { // the beginning of the slow content must arrive in time
-				options.Timeout = 2 * time.Second
+
+			switch path {
+			case "/slow":
+				mustTimeOut(t, test.reason, options, fromURL(server.URL+path))
+
+				return
+			case "/silent":
+				options.Timeout = time.Second
 			}
 
 			mustFail(t, test.reason, options, fromURL(server.URL+path), test.terminal, test.want)
