@@ -51,11 +51,12 @@ func (r *run[D]) end(state State, outcome Outcome, message string) {
 	r.operation.State = state
 	r.operation.FinishedAt = now
 
-	switch state { //nolint:exhaustive // other operations keep their description
+	switch state {
 	case Canceled:
 		r.operation.Description = "Canceled"
 	case Succeeded:
 		r.operation.Description = cmp.Or(r.engine.processes[r.operation.Kind].Succeeded, r.operation.Description)
+	default: // the operation keeps its description
 	}
 
 	r.operation.WaitingFor, r.operation.Progress = "", ""

@@ -78,7 +78,7 @@ func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown
 	return prepared{objects, refs}, "", nil
 }
 
-// dropServerFields removes the fields that identify a state of another object, which manifests contain if they were read from a cluster. With
+// dropServerFields removes the fields that identify the state of an object on a cluster, from which the manifest was read. With
 // these fields, the API server rejects each apply.
 func dropServerFields(object *unstructured.Unstructured) {
 	for _, field := range []string{"uid", "resourceVersion", "managedFields"} {
