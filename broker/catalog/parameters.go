@@ -3,7 +3,10 @@ package catalog
 import (
 	"cmp"
 	_ "embed" // parameters.yaml
+	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
@@ -82,6 +85,15 @@ func (given parameters) apply(cluster *environment.Cluster) {
 	}
 
 	cluster.OIDC = given.OIDC.mergeInto(cluster.OIDC)
+}
+
+// checkAdministrators rejects names with control characters, as the Provisioner does. The schema cannot have a pattern for this: the
+// regular expressions of some platforms reject escapes of characters outside of ASCII, and thus the whole catalog.
+func (given parameters) checkAdministrators(violations *Violations) {
+	for i, name := range given.Administrators {
+		violations.require(!strings.ContainsFunc(name, unicode.IsControl), fmt.Sprintf("administrators.%d", i), ruleControl,
+			"must not contain control characters")
+	}
 }
 
 // setTo sets field to the given value, unless given is nil. Zero is a valid value, for example for maxUnavailable.

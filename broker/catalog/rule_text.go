@@ -18,9 +18,6 @@ const namePattern = "^[a-zA-Z0-9-]*$"
 // versionPattern equals the pattern of the kymaVersion parameter in parameters.yaml.
 const versionPattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
-// textPattern equals the pattern of the administrators parameter in parameters.yaml.
-const textPattern = `^[^\x00-\x1f\x7f-\x9f]*$`
-
 // ruleText describes a broken rule to users, as a clause that follows the name of the parameter. It replaces the messages of the
 // library, which contain schema keywords. Of the values in the request, it quotes only numbers, because strings may be secrets.
 // Rules that do not occur in the catalog's schemas get the library's message.
@@ -47,13 +44,12 @@ func ruleText(rule jsonschema.ErrorKind) string {
 	case *kind.UniqueItems:
 		return fmt.Sprintf("entries %d and %d are equal", rule.Duplicates[0]+1, rule.Duplicates[1]+1)
 	case *kind.Pattern:
-		switch rule.Want {
-		case namePattern:
+		if rule.Want == namePattern {
 			return "may contain only letters, digits and dashes"
-		case versionPattern:
+		}
+
+		if rule.Want == versionPattern {
 			return "may contain only letters, digits, dots, dashes and underscores, and must start with a letter or a digit"
-		case textPattern:
-			return "must not contain control characters"
 		}
 	}
 

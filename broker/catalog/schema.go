@@ -136,6 +136,7 @@ func (f form) read(raw json.RawMessage) (parameters, Violations) {
 	}
 
 	given.OIDC.check(&violations)
+	given.checkAdministrators(&violations)
 
 	return given, violations
 }
