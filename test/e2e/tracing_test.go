@@ -133,7 +133,7 @@ func TestOneTraceForOneCreate(t *testing.T) {
 
 	for _, path := range []string{
 		request, provision, provision + " > Create_Runtime_Without_Kyma", call, provisionerOperation, provisionerOperation + " > Create_Shoot",
-		provisionerOperation + " > Set_Administrators > DELETE runtime", provision + " > Get_Kubeconfig > GET runtime",
+		provisionerOperation + " > Set_Administrators > GET runtime", provision + " > Get_Kubeconfig > GET runtime",
 	} {
 		e.Until("the span "+path, func() bool { return collected.paths()[path] > 0 })
 	}
