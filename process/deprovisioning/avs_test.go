@@ -28,7 +28,7 @@ func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *stepstest.Objects) {
 	t.Cleanup(server.Close)
 
 	config := fakeavs.Config(server.URL)
-	config.Timeout = 5 * time.Second
+	config.Timeout = 2 * time.Second
 	client := avs.New(config, http.DefaultTransport)
 
 	internal, err := client.CreateInternal(t.Context(), avs.Cluster{InstanceID: instanceID})

@@ -33,7 +33,7 @@ func newEDP(t *testing.T) (*fakeedp.EDP, *edp.Client, *stepstest.Objects) {
 	t.Cleanup(server.Close)
 
 	config := edp.DefaultConfig()
-	config.AuthURL, config.AdminURL, config.Secret, config.Timeout = server.URL, server.URL, fakeedp.Secret, 5*time.Second
+	config.AuthURL, config.AdminURL, config.Secret, config.Timeout = server.URL, server.URL, fakeedp.Secret, 2*time.Second
 	client := edp.New(config, http.DefaultTransport)
 
 	if err := client.Register(t.Context(), edp.Tenant{Name: "sub-1", PlatformRegion: "cf-eu10", PlanName: "aws"}); err != nil {

@@ -30,7 +30,7 @@ func newIAS(t *testing.T) (*fakeias.IAS, *ias.Client) {
 	t.Cleanup(server.Close)
 
 	config := ias.DefaultConfig()
-	config.URL, config.UserID, config.UserSecret, config.Timeout = server.URL, fakeias.User, fakeias.Secret, 5*time.Second
+	config.URL, config.UserID, config.UserSecret, config.Timeout = server.URL, fakeias.User, fakeias.Secret, 2*time.Second
 
 	return simulated, ias.New(config, http.DefaultTransport)
 }
@@ -56,7 +56,7 @@ func TestIASFaults(t *testing.T) {
 			simulator.Fault{Operation: "deleteServiceProvider", Lost: true},
 			"IAS cannot be reached", interval,
 		},
-		"is slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, "IAS did not respond within 1s", interval},
+		"is slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, "IAS did not respond within 2s", interval},
 		"returns no JSON/to the removal": {
 			"a proxy may have answered",
 			simulator.Fault{Operation: "deleteServiceProvider", Body: "<html>", Times: lasting},

@@ -44,7 +44,7 @@ func handedOver(t *testing.T) (*fakecontrolplane.ControlPlane, *stepstest.Object
 		t.Fatal(err)
 	}
 
-	client := lifecyclemanager.New(fakecontrolplane.Transport(address), 5*time.Second)
+	client := lifecyclemanager.New(fakecontrolplane.Transport(address), 2*time.Second)
 
 	objects, err := lifecyclemanager.ObjectsOf(withRuntime("r-1"), lifecyclemanager.Settings{}, "kcp-system", "")
 	if err != nil {

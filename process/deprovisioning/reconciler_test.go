@@ -29,7 +29,7 @@ func newReconciler(t *testing.T) (*fakereconciler.Reconciler, *reconciler.Client
 	t.Cleanup(server.Close)
 
 	config := reconciler.DefaultConfig()
-	config.URL, config.Timeout = server.URL, 5*time.Second
+	config.URL, config.Timeout = server.URL, 2*time.Second
 	client := reconciler.New(config, http.DefaultTransport)
 
 	if _, err := client.Apply(t.Context(), reconciler.Cluster{

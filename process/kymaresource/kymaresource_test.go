@@ -63,7 +63,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 
 	f.options = Options{
-		Client: lifecyclemanager.New(fakecontrolplane.Transport(address), 5*time.Second), Kyma: f, Access: f, Records: f.records, Limit: limit,
+		Client: lifecyclemanager.New(fakecontrolplane.Transport(address), 2*time.Second), Kyma: f, Access: f, Records: f.records, Limit: limit,
 		Instance: func(context.Context, Operation) (environment.Instance, error) { return f.instance, nil },
 	}
 
@@ -187,7 +187,7 @@ func TestCallFaults(t *testing.T) {
 	}{
 		"is unreachable, or its response is lost/unreachable": {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
 		"is unreachable, or its response is lost/lost":        {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
-		"is slow":         {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 1s", 0, failure.Transient},
+		"is slow":         {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 2s", 0, failure.Transient},
 		"returns no JSON": {simulator.Fault{Body: "<html>"}, could + "it returned a response that is not the expected JSON", 0, failure.Transient},
 		"401, 403/401":    {simulator.Fault{Status: http.StatusUnauthorized}, rejects + "401" + credentials, 0, failure.Transient},
 		"401, 403/403":    {simulator.Fault{Status: http.StatusForbidden}, rejects + "403" + credentials, 0, failure.Transient},
@@ -345,7 +345,7 @@ func TestUnreadable(t *testing.T) {
 		wantKind failure.Kind
 	}{
 		"unreadable: unreachable, or the response is lost/unreachable": {simulator.Fault{Unsent: true}, "the control plane cannot be reached", 0, failure.Transient},
-		"unreadable: slow":    {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 1s", 0, failure.Transient},
+		"unreadable: slow":    {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 2s", 0, failure.Transient},
 		"unreadable: no JSON": {simulator.Fault{Body: "<html>"}, could + "returned a response that is not the expected JSON", 0, failure.Transient},
 		"unreadable: unreachable, or the response is lost/lost": {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
 		"unreadable: 401, 403/401":                              {simulator.Fault{Status: http.StatusUnauthorized}, "the control plane rejects our credentials with HTTP status 401" + credentials, 0, failure.Transient},

@@ -33,7 +33,7 @@ func newAvS(t *testing.T) (*fakeavs.AvS, *avs.Client, *httptest.Server) {
 	t.Cleanup(server.Close)
 
 	config := fakeavs.Config(server.URL)
-	config.Timeout = 5 * time.Second
+	config.Timeout = 2 * time.Second
 
 	return simulated, avs.New(config, http.DefaultTransport), server
 }
@@ -76,7 +76,7 @@ func TestAvSFaults(t *testing.T) {
 		"is slow": {
 			"a slow call may end later",
 			simulator.Fault{Operation: create, Delay: time.Minute},
-			"AvS did not respond within 1s", interval, true, 0,
+			"AvS did not respond within 2s", interval, true, 0,
 		},
 		"returns no JSON, or no ID/no JSON": {
 			"the ID is unknown",

@@ -28,7 +28,7 @@ func newEDP(t *testing.T) (*fakeedp.EDP, *edp.Client) {
 	t.Cleanup(server.Close)
 
 	config := edp.DefaultConfig()
-	config.AuthURL, config.AdminURL, config.Secret, config.Timeout = server.URL, server.URL, fakeedp.Secret, 5*time.Second
+	config.AuthURL, config.AdminURL, config.Secret, config.Timeout = server.URL, server.URL, fakeedp.Secret, 2*time.Second
 
 	return simulated, edp.New(config, http.DefaultTransport)
 }
@@ -69,7 +69,7 @@ func TestEDPFaults(t *testing.T) {
 	}{
 		"is unreachable, or its response is lost/unreachable": {"an outage can pass", simulator.Fault{Unsent: true}, "EDP cannot be reached", interval},
 		"is unreachable, or its response is lost/lost":        {"a registration whose response was lost is completed", simulator.Fault{Operation: add, Lost: true}, "EDP cannot be reached", interval},
-		"is slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute}, "EDP did not respond within 1s", interval},
+		"is slow": {"a call has a timeout", simulator.Fault{Delay: time.Minute}, "EDP did not respond within 2s", interval},
 		"returns no JSON/tenant": {
 			"a proxy may have answered", simulator.Fault{Operation: create, Body: "<html>"}, could + "returned a response that is not the expected JSON", interval,
 		},

@@ -47,7 +47,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Cleanup(server.Close)
 
 	config := reconciler.DefaultConfig()
-	config.URL, config.Timeout = server.URL, 5*time.Second
+	config.URL, config.Timeout = server.URL, 2*time.Second
 	f.Reconciler = &Reconciler{
 		Client: reconciler.New(config, http.DefaultTransport), Objects: f.records, Kubeconfigs: f, ShootDomain: "example.com", Limit: 2 * time.Hour,
 	}
@@ -106,7 +106,7 @@ func TestRegistration(t *testing.T) {
 		"is unreachable, or its response is lost/lost": {
 			reason: "the Reconciler recognizes the repeated registration", fault: simulator.Fault{Lost: true}, wantText: "the Reconciler cannot be reached", wantWait: interval,
 		},
-		"is slow": {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantText: "the Reconciler did not respond within 1s", wantWait: interval},
+		"is slow": {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantText: "the Reconciler did not respond within 2s", wantWait: interval},
 		"returns no JSON, or no version/no JSON": {
 			reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantText: could + "returned a response that is not the expected JSON", wantWait: interval,
 		},

@@ -37,7 +37,7 @@ func TestMaintenanceFaults(t *testing.T) {
 		wantWait time.Duration
 	}{
 		"is unreachable, or its response is lost/unreachable": {simulator.Fault{Unsent: true, Times: lasting}, "AvS cannot be reached", own},
-		"is slow":                             {simulator.Fault{Operation: set, Delay: time.Minute}, "AvS did not respond within 1s", own},
+		"is slow":                             {simulator.Fault{Operation: set, Delay: time.Minute}, "AvS did not respond within 2s", own},
 		"the token endpoint returns no token": {simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, "the token endpoint of AvS returned no token", own},
 		"is unreachable, or its response is lost/lost": {simulator.Fault{Operation: set, Lost: true}, "AvS cannot be reached", own},
 		"returns no JSON":                          {simulator.Fault{Operation: set, Body: "<html>"}, could + "returned a response that is not the expected JSON", own},
@@ -126,7 +126,7 @@ func newMaintenance(t *testing.T) (*fakeavs.AvS, maintenance.Maintenance) {
 	t.Cleanup(server.Close)
 
 	config := fakeavs.Config(server.URL)
-	config.Timeout = 5 * time.Second
+	config.Timeout = 2 * time.Second
 	client := avs.New(config, http.DefaultTransport)
 
 	id, err := client.CreateInternal(t.Context(), avs.Cluster{InstanceID: "instance-1"})

@@ -24,7 +24,7 @@ func newClient(t *testing.T) (*fakecis.CIS, *cis.Client) {
 	t.Cleanup(server.Close)
 
 	config := fakecis.Config(server.URL)
-	config.Timeout = 5 * time.Second
+	config.Timeout = 2 * time.Second
 
 	return simulated, cis.New(config, http.DefaultTransport)
 }
@@ -103,7 +103,7 @@ func TestFaults(t *testing.T) {
 	}{
 		"away":                          {simulator.Fault{Unsent: true, Times: -1}, failure.Transient, "CIS cannot be reached"},
 		"lost response":                 {simulator.Fault{Lost: true, Times: -1}, failure.Transient, "CIS"},
-		"slow":                          {simulator.Fault{Delay: 3 * time.Second, Times: -1}, failure.Transient, "CIS did not respond within 1s"},
+		"slow":                          {simulator.Fault{Delay: time.Minute, Times: -1}, failure.Transient, "CIS did not respond within 2s"},
 		"no JSON":                       {simulator.Fault{Operation: "listEvents", Body: "<html>"}, failure.Transient, "not the expected JSON"},
 		"401 because a token has ended": {simulator.Fault{Operation: "listEvents", Status: http.StatusUnauthorized}, "", ""},
 		"401 with a new token":          {simulator.Fault{Operation: "listEvents", Status: http.StatusUnauthorized, Times: -1}, failure.Transient, "APP_CIS_AUTH_URL"},
