@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -68,5 +69,35 @@ func FuzzParseTarget(f *testing.F) {
 		}
 
 		fleet.NewSelector(fleet.Targets{Include: []fleet.Target{target}}, "o").Selects(fleet.Candidate{})
+	})
+}
+
+// FuzzTarget checks that a target that is encoded again keeps its meaning, and that a percentage of 0 differs from an absent one.
+func FuzzTarget(f *testing.F) {
+	for _, text := range []string{`{"target":"all"}`, `{"planName":"aws","percentage":5}`, `{"percentage":0}`, `{"percentage":null}`, `{"percentage":-0}`} {
+		f.Add(text)
+	}
+
+	f.Fuzz(func(t *testing.T, text string) {
+		var target, again fleet.Target
+		if json.Unmarshal([]byte(text), &target) != nil {
+			return
+		}
+
+		encoded, err := json.Marshal(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if err := json.Unmarshal(encoded, &again); err != nil || again != target {
+			t.Errorf("%q is %+v, and encoded again %+v, %v", text, target, again, err)
+		}
+
+		var given struct {
+			Percentage *int `json:"percentage"`
+		}
+		if json.Unmarshal([]byte(text), &given) == nil && (given.Percentage == nil) != (target.Percentage == 0) {
+			t.Errorf("%q has the percentage %d", text, target.Percentage)
+		}
 	})
 }
