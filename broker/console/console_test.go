@@ -37,7 +37,7 @@ func TestPages(t *testing.T) {
 			"/console/operations/op-a%2Fb":     {"Order", "attempt 3", "the cluster is being created", "next attempt", "in 19s", "Next: Probe", "Interventions need the operator role."},
 			"/console/operations/op-c":         {"no quota for &lt;vpc&gt;", "ebctl operation retry op-c --reason REASON", "gardener: ERR_QUOTA"},
 			"/console/operations?stuck=":       {"name-c"},
-			"/console/operations?kind=none":    {"No operation matches.", "0 operations on this page"},
+			"/console/operations?kind=bind":    {"No operation matches.", "0 operations on this page"},
 			"/console/operations?state=failed": {"1 operation on this page"},
 			"/console/": {
 				">2</span>", "Instances by state", "gardener: ERR_QUOTA: 1", `aria-label="Failed operations by error: gardener: ERR_QUOTA 1"`, "No operation is stuck.",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/sirupsen/logrus"
 
@@ -21,6 +22,7 @@ import (
 const (
 	textLabelChange = `The body is invalid. Send {"set": {"name": "value"}, "remove": ["name"]} as JSON.`
 	textNoLabels    = "The body has neither set nor remove."
+	textBothLabels  = "The label %s is in both set and remove."
 	textTooManySet  = "An instance can have at most %d labels."
 )
 
@@ -49,7 +51,7 @@ func (a *API) LabelInstance(r *http.Request) (httpserver.Response, error) {
 	return httpserver.OK(operatorapi.InstanceLabels{InstanceID: id, Labels: stored}), nil
 }
 
-// checkLabels rejects an empty change and labels with an invalid name or value.
+// checkLabels rejects an empty change, labels with an invalid name or value, and labels that the change both sets and removes.
 func checkLabels(wanted operatorapi.LabelChange) error {
 	if len(wanted.Set)+len(wanted.Remove) == 0 {
 		return operatorserver.Invalid(textNoLabels)
@@ -58,6 +60,10 @@ func checkLabels(wanted operatorapi.LabelChange) error {
 	for name, value := range wanted.Set {
 		if err := labels.Check(name, value); err != nil {
 			return err //nolint:wrapcheck // carries a failure.Kind
+		}
+
+		if slices.Contains(wanted.Remove, name) {
+			return operatorserver.Invalid(fmt.Sprintf(textBothLabels, name))
 		}
 	}
 

@@ -138,6 +138,12 @@ func TestLabels(t *testing.T) {
 		b.want("an invalid name", b.post("one", "label", `{"set":{"a b":"x"}}`), http.StatusBadRequest)
 		b.want("an invalid value", b.post("one", "label", `{"set":{"a":"b c"}}`), http.StatusBadRequest)
 		b.want("a long name", b.post("one", "label", `{"set":{"`+strings.Repeat("a", 1000)+`":""}}`), http.StatusBadRequest)
+
+		both := b.want("a label in set and remove", b.post("one", "label", `{"set":{"ring":"late"},"remove":["ring"]}`), http.StatusBadRequest)
+		if !strings.Contains(both.Raw, "The label ring is in both set and remove.") {
+			b.Errorf("a label that is set and removed: %s", both.Raw)
+		}
+
 		b.want("no instance", b.post("none", "label", `{"set":{"a":"b"}}`), http.StatusNotFound)
 		b.want("an invalid selector", b.do("viewer", "GET", "/runtimes?labels=a,,b"), http.StatusBadRequest)
 
@@ -148,7 +154,7 @@ func TestLabels(t *testing.T) {
 		if diff := cmp.Diff([]string{
 			"label 200  map[labels:<nil>] -> map[labels:map[ring:canary team:a]]",
 			"label 200  map[labels:map[ring:canary team:a]] -> map[labels:map[ring:early]]", "label 409  map[] -> map[]",
-			"label 400  map[] -> map[]", "label 400  map[] -> map[]", "label 400  map[] -> map[]", "label 400  map[] -> map[]",
+			"label 400  map[] -> map[]", "label 400  map[] -> map[]", "label 400  map[] -> map[]", "label 400  map[] -> map[]", "label 400  map[] -> map[]",
 		}, b.changesOf("one")); diff != "" {
 			b.Errorf("audit log: -want +got\n%s", diff)
 		}

@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,14 +206,14 @@ func TestListOfOperations(t *testing.T) {
 	third := b.operation("two", environment.KindDeprovision, process.Pending)
 
 	for query, want := range map[string][]string{
-		"":                            {third, second, first},
-		"?instance_id=two":            {third, second},
-		"?kind=provision":             {second, first},
-		"?state=pending":              {third},
-		"?state=failed":               {first},
-		"?state=in%20progress":        nil,
-		"?page=2&page_size=1":         {second},
-		"?instance_id=two&kind=other": nil,
+		"":                     {third, second, first},
+		"?instance_id=two":     {third, second},
+		"?kind=provision":      {second, first},
+		"?state=pending":       {third},
+		"?state=failed":        {first},
+		"?state=in%20progress": nil,
+		"?page=2&page_size=1":  {second},
+		"?kind=bind":           nil,
 	} {
 		got := list[operatorapi.OperationList](b, "/operations"+query)
 
@@ -232,6 +233,14 @@ func TestListOfOperations(t *testing.T) {
 
 		if diff := cmp.Diff(want, shown); diff != "" || got.Data == nil {
 			b.Errorf("%s: -want +got\n%s", query, diff)
+		}
+	}
+
+	for query, want := range map[string]string{
+		"kind=other": "The kind \\\"other\\\" is unknown. Use one of: provision,", "state=done": "The state \\\"done\\\" is unknown. Use one of: pending,",
+	} {
+		if response := b.do("viewer", "GET", "/operations?"+query); response.Status != http.StatusBadRequest || !strings.Contains(response.Raw, want) {
+			b.Errorf("%s: %d %s, want %q", query, response.Status, response.Raw, want)
 		}
 	}
 

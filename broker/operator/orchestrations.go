@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"mime"
 	"net/http"
@@ -93,7 +94,12 @@ func (a *API) ListOrchestrations(r *http.Request, query operatorserver.Query) (h
 
 // OrchestrationList returns a page of orchestrations.
 func (a *API) OrchestrationList(ctx context.Context, query operatorserver.Query) (operatorapi.OrchestrationList, error) {
-	listed, total, err := a.Orchestrations.List(ctx, listOf(query.Get("state")), query.Page.Size, query.Page.Offset)
+	states, err := statesOf(query, environment.OrchestrationStates())
+	if err != nil {
+		return operatorapi.OrchestrationList{}, err
+	}
+
+	listed, total, err := a.Orchestrations.List(ctx, states, query.Page.Size, query.Page.Offset)
 	if err != nil {
 		return operatorapi.OrchestrationList{}, err
 	}
@@ -121,9 +127,18 @@ func (a *API) OrchestrationList(ctx context.Context, query operatorserver.Query)
 	return list, nil
 }
 
-// listOf splits a comma-separated query parameter and omits empty elements.
-func listOf(value string) []string {
-	return strings.FieldsFunc(value, func(char rune) bool { return char == ',' })
+// statesOf returns the states in the query parameter of this name, a list separated by commas. Empty elements are omitted. It returns an
+// error for a state that is not in known.
+func statesOf[S ~string](query operatorserver.Query, known []S) ([]string, error) {
+	states := strings.FieldsFunc(query.Get("state"), func(char rune) bool { return char == ',' })
+
+	for _, state := range states {
+		if !slices.Contains(known, S(state)) {
+			return nil, operatorserver.Invalid(fmt.Sprintf("The state %q is unknown. Use one of: %s.", state, joined(known)))
+		}
+	}
+
+	return states, nil
 }
 
 func shownOrchestration(shown environment.Orchestration) operatorapi.Orchestration {
@@ -222,8 +237,13 @@ func (a *API) TargetList(ctx context.Context, orchestrationID string, query oper
 		return operatorapi.OrchestrationOperationList{}, err
 	}
 
+	states, err := statesOf(query, environment.TargetStates())
+	if err != nil {
+		return operatorapi.OrchestrationOperationList{}, err
+	}
+
 	listed, total, err := a.Orchestrations.ListTargets(ctx, found.ID, orchestrations.Filter{
-		States: listOf(query.Get("state")), Limit: query.Page.Size, Offset: query.Page.Offset,
+		States: states, Limit: query.Page.Size, Offset: query.Page.Offset,
 	})
 	if err != nil {
 		return operatorapi.OrchestrationOperationList{}, err

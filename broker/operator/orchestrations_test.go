@@ -76,6 +76,15 @@ func TestOrchestrations(t *testing.T) {
 		t.Errorf("got %+v", out)
 	}
 
+	for path, want := range map[string]string{
+		"/orchestrations?state=failed,done":                     "The state \\\"done\\\" is unknown. Use one of: planned,",
+		"/orchestrations/" + id + "/operations?state=canceling": "The state \\\"canceling\\\" is unknown. Use one of: pending,",
+	} {
+		if response := b.do("viewer", "GET", path); response.Status != http.StatusBadRequest || !strings.Contains(response.Raw, want) {
+			t.Errorf("%s: %d %s, want %q", path, response.Status, response.Raw, want)
+		}
+	}
+
 	one := read[operatorapi.OrchestrationOperation](b, b.want("an operation", b.do("viewer", "GET", "/orchestrations/"+id+"/operations/op-b"), 200))
 	if one.InstanceID != "b" || one.OrchestrationID != id {
 		t.Errorf("got %+v", one)

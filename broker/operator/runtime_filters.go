@@ -89,10 +89,10 @@ func sortOf(query operatorserver.Query) (instances.Sort, error) {
 	return wanted, nil
 }
 
-// joined returns the names of the sort orders, separated by commas.
-func joined(sorts []instances.Sort) string {
-	names := make([]string, 0, len(sorts))
-	for _, each := range sorts {
+// joined returns the values, separated by commas.
+func joined[T ~string](values []T) string {
+	names := make([]string, 0, len(values))
+	for _, each := range values {
 		names = append(names, string(each))
 	}
 

@@ -37,6 +37,9 @@ type subjects struct{ instances *instances.Store }
 // Noun returns "instance".
 func (subjects) Noun() string { return "instance" }
 
+// Kinds returns the kinds of operations on instances, bindings, leftovers and orchestrations.
+func (subjects) Kinds() []string { return environment.AllKinds() }
+
 // IDs returns the instance ID and the binding ID of an operation. bindingID is empty for operations on instances and leftovers.
 func (subjects) IDs(record process.Record) (instanceID, bindingID string) {
 	if instanceID, _, is := environment.LeftoverOf(record.InstanceID); is && record.Kind == environment.KindCleanup {

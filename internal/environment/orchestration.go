@@ -38,6 +38,14 @@ const (
 	OrchestrationExpired OrchestrationState = "expired"
 )
 
+// OrchestrationStates lists all states.
+func OrchestrationStates() []OrchestrationState {
+	return []OrchestrationState{
+		OrchestrationPlanned, OrchestrationPending, OrchestrationInProgress, OrchestrationRetrying, OrchestrationPaused, OrchestrationGated,
+		OrchestrationCanceling, OrchestrationCanceled, OrchestrationSucceeded, OrchestrationFailed, OrchestrationExpired,
+	}
+}
+
 // PlanLifetime is how long after its creation a plan can be applied.
 const PlanLifetime = 7 * 24 * time.Hour
 
@@ -88,6 +96,11 @@ const (
 	// TargetLeftOut marks an instance that was selected but cannot be upgraded. Target.Description contains the reason.
 	TargetLeftOut TargetState = "left out"
 )
+
+// TargetStates lists all states.
+func TargetStates() []TargetState {
+	return []TargetState{TargetPending, TargetInProgress, TargetSucceeded, TargetFailed, TargetCanceled, TargetLeftOut}
+}
 
 // Target is an instance that an orchestration has selected.
 type Target struct {

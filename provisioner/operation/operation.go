@@ -29,6 +29,14 @@ const (
 	KindReconnectRuntime     = "ReconnectRuntime"
 )
 
+// Kinds lists all kinds of operations.
+func Kinds() []string {
+	return []string{
+		KindProvision, KindProvisionNoInstall, KindUpgrade, KindRollBack, KindUpgradeRuntime, KindUpgradeShoot, KindHibernate, KindWakeUp,
+		KindDeprovision, KindDeprovisionNoInstall, KindReconnectRuntime,
+	}
+}
+
 // Provisions reports whether operations of the given kind create runtimes.
 func Provisions(kind string) bool { return kind == KindProvision || kind == KindProvisionNoInstall }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/runtimes"
@@ -46,6 +47,9 @@ type subjects struct{ runtimes *runtimes.Store }
 
 // Noun implements operatorserver.Subjects. It returns "runtime".
 func (subjects) Noun() string { return "runtime" }
+
+// Kinds returns the kinds as they are stored, not as the GraphQL API shows them.
+func (subjects) Kinds() []string { return operation.Kinds() }
 
 // IDs returns the runtime's ID as the instance ID. The binding ID is always empty, because the Provisioner has no bindings.
 func (subjects) IDs(record process.Record) (instanceID, bindingID string) {

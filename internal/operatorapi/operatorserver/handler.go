@@ -58,6 +58,8 @@ type Subject struct{ Name, PlanID string }
 type Subjects interface {
 	// Noun returns the word for such an object in texts for people, such as "instance".
 	Noun() string
+	// Kinds lists all kinds of operations that the service accepts.
+	Kinds() []string
 	// IDs returns the ID of the operation's instance and, for an operation on a binding, the ID of the binding.
 	IDs(record process.Record) (instanceID, bindingID string)
 	// Describe returns the names and plans of the instances, keyed by ID. IDs without an instance are absent.

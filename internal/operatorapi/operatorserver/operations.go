@@ -86,6 +86,10 @@ func (a *API) filter(query Query) (operations.Filter, error) {
 	}
 
 	if kind := query.Get("kind"); kind != "" {
+		if kinds := a.Subjects.Kinds(); !slices.Contains(kinds, kind) {
+			return filter, Invalid(fmt.Sprintf("The kind %q is unknown. Use one of: %s.", kind, strings.Join(kinds, ", ")))
+		}
+
 		filter.Kinds = []string{kind}
 	}
 
