@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/environment-broker/environment-broker/internal/manifest"
 )
 
 const (
@@ -257,5 +259,5 @@ func (o *clusterServiceVersion) deployment(from deployment, namespace string) (*
 		account = defaultAccount
 	}
 
-	return object, account, check(object)
+	return object, account, manifest.Check(object)
 }

@@ -1,10 +1,8 @@
 package installation
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"regexp"
@@ -14,8 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/environment-broker/environment-broker/internal/manifest"
 )
 
 // ManifestFile is a YAML file with any number of objects. Name is its path in the release. The digest of a component covers the
@@ -80,93 +78,13 @@ func Keys(files []ManifestFile) (map[string]bool, error) {
 func read(files []ManifestFile, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, file := range files {
-		decoder := yaml.NewDecoder(bytes.NewReader(file.Content))
-		for {
-			document := &yaml.Node{}
-			err := decoder.Decode(document)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", file.Name, err)
-			}
-			found, err := objectsOf(document, value)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", file.Name, err)
-			}
-			objects = append(objects, found...)
+		found, err := manifest.DecodeYAML(file.Content, func(document *yaml.Node) error { return fill(document, value) })
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file.Name, err)
 		}
+		objects = append(objects, found...)
 	}
 	return objects, nil
-}
-
-// keepDates makes the decoder treat dates as text, as kubectl does. Otherwise 2020-01-01 would become 2020-01-01T00:00:00Z.
-func keepDates(node *yaml.Node) {
-	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!timestamp" {
-		node.Tag = "!!str"
-	}
-	for _, each := range node.Content {
-		keepDates(each)
-	}
-}
-
-// objectsOf returns the objects of a YAML document. It returns the items of a List, and nothing for an empty document.
-func objectsOf(document *yaml.Node, value func(key string) (string, bool)) ([]*unstructured.Unstructured, error) {
-	if err := fill(document, value); err != nil {
-		return nil, err
-	}
-	keepDates(document)
-	var content any
-	if err := document.Decode(&content); err != nil {
-		return nil, err
-	}
-	if content == nil {
-		return nil, nil
-	}
-	text, err := json.Marshal(content)
-	if err != nil {
-		return nil, fmt.Errorf("line %d: cannot be converted to JSON: a key is not a string", line(document))
-	}
-	object := &unstructured.Unstructured{}
-	if err := json.Unmarshal(text, &object.Object); err != nil {
-		return nil, fmt.Errorf("line %d: not an object", line(document))
-	}
-	if !object.IsList() {
-		return []*unstructured.Unstructured{object}, check(object, line(document))
-	}
-	var objects []*unstructured.Unstructured
-	err = object.EachListItem(func(item runtime.Object) error {
-		one, ok := item.(*unstructured.Unstructured)
-		if !ok {
-			return fmt.Errorf("line %d: the List contains an item that is not an object", line(document))
-		}
-		objects = append(objects, one)
-		return check(one, line(document))
-	})
-	return objects, err
-}
-
-// check rejects objects that no API server accepts. It also rejects objects without a name, for example with generateName,
-// because an inventory could not refer to them.
-func check(object *unstructured.Unstructured, line int) error {
-	switch {
-	case object.GetAPIVersion() == "":
-		return fmt.Errorf("line %d: the object has no apiVersion", line)
-	case object.GetKind() == "":
-		return fmt.Errorf("line %d: the object has no kind", line)
-	case object.GetName() == "":
-		return fmt.Errorf("line %d: the %s has no metadata.name", line, object.GetKind())
-	default:
-		return nil
-	}
-}
-
-// line returns the line number of the document's first element, for errors.
-func line(document *yaml.Node) int {
-	if len(document.Content) > 0 {
-		return document.Content[0].Line
-	}
-	return document.Line
 }
 
 // placeholder matches a reference to a value. An additional dollar sign makes it literal text.

@@ -80,15 +80,15 @@ func TestErrorsNameTheFile(t *testing.T) {
 		content string
 		want    string
 	}{
-		"not YAML":   {"the error names the position", "a: b: c", "a.yaml: yaml: "},
+		"not YAML":   {"the error names the position", "a: b: c", "a.yaml: not valid YAML: yaml: "},
 		"no kind":    {"the API server would reject it", "apiVersion: v1\nmetadata: {name: x}", "a.yaml: line 1: the object has no kind"},
 		"no version": {"the API server would reject an object without a version", "kind: X\nmetadata: {name: x}", "a.yaml: line 1: the object has no apiVersion"},
 		"generated": {
 			"an inventory could not refer to an object without a fixed name", "\n\napiVersion: v1\nkind: Job\nmetadata: {generateName: x-}",
 			"a.yaml: line 3: the Job has no metadata.name",
 		},
-		"text":       {"a file may contain other text by mistake", "hello", "a.yaml: line 1: not an object"},
-		"in a list":  {"objects in lists are validated as well", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1}]", "the object has no kind"},
+		"text":       {"a file may contain other text by mistake", "hello", "a.yaml: line 1: not a Kubernetes object"},
+		"in a list":  {"objects in lists are validated as well", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1}]", "a.yaml: line 1: in a List: the object has no kind"},
 		"no value":   {"a missing value must not become an empty text", "apiVersion: v1\nkind: X\nmetadata:\n  name: ${who}", "a.yaml: line 4: there is no value for ${who}"},
 		"shell form": {"shell syntax is rejected as a likely mistake", "a: ${X:-y}", `a.yaml: line 1: "X:-y" is not a valid key; to get the text itself, write $${X:-y}`},
 		"empty name": {"an empty name is a mistake", "a: ${}", `a.yaml: line 1: "" is not a valid key`},

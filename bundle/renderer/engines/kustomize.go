@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/environment-broker/environment-broker/bundle/format"
+	"github.com/environment-broker/environment-broker/internal/manifest"
 )
 
 // kustomize returns the objects of the kustomization at the root of the bundle. The default options of Kustomize forbid plugins,
@@ -39,7 +40,7 @@ func kustomize(files []file) ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("encoding the objects of the kustomization: %w", err)
 	}
 
-	objects, err := format.Decode(text)
+	objects, err := manifest.Decode(text)
 	if err != nil {
 		return nil, fmt.Errorf("the objects of the kustomization: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/bundle/format"
 	"github.com/environment-broker/environment-broker/bundle/renderer"
+	"github.com/environment-broker/environment-broker/internal/manifest"
 )
 
 // Annotations that Helm defines for hooks and for objects that must not be deleted.
@@ -157,7 +158,7 @@ func objectsOf(loaded *chart.Chart, rendered map[string]string, release renderer
 // release is removed.
 func definitionsOf(loaded *chart.Chart) (objects []*unstructured.Unstructured, err error) {
 	for _, definition := range loaded.CRDObjects() {
-		found, err := format.Decode(definition.File.Data)
+		found, err := manifest.Decode(definition.File.Data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", definition.Filename, err)
 		}
@@ -174,7 +175,7 @@ func definitionsOf(loaded *chart.Chart) (objects []*unstructured.Unstructured, e
 
 // wantedOf returns the objects of a rendered template that must be installed.
 func wantedOf(rendered string, skipHooks bool) (objects []*unstructured.Unstructured, err error) {
-	found, err := format.Decode([]byte(rendered))
+	found, err := manifest.Decode([]byte(rendered))
 	if err != nil {
 		return nil, err
 	}
