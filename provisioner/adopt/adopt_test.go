@@ -309,6 +309,26 @@ func TestRefusedToStart(t *testing.T) {
 	}
 }
 
+// TestReadersSeeOtherSessions checks that no runtime is adopted while Kyma Provisioner runs, even if the user of the connection string may
+// only read the tables. PostgreSQL hides most columns of pg_stat_activity from such a user.
+func TestReadersSeeOtherSessions(t *testing.T) {
+	t.Parallel()
+
+	f := newFixture(t, kymarows.Example(0))
+	owned := f.former
+	f.former = owned.AsReader()
+
+	if report, err := f.run(takeover.Options{DryRun: true}); err != nil || report.Adopted != 1 {
+		t.Fatalf("without other sessions: got %+v, %v", report, err)
+	}
+
+	owned.Connect("provisioner")
+
+	if report, err := f.run(takeover.Options{}); err == nil || !strings.Contains(err.Error(), "application provisioner") || report.Adopted != 0 {
+		t.Errorf("want an error with the other session, got %+v, %v", report, err)
+	}
+}
+
 // TestOtherSessionsCanBeIgnored checks the --ignore-users flag.
 func TestOtherSessionsCanBeIgnored(t *testing.T) {
 	t.Parallel()

@@ -183,10 +183,12 @@ func (d *Database) version(ctx context.Context, former Program) (problem, err er
 	}
 }
 
-// sessions returns a description of each other client session in the database, except those of ignoredUsers.
+// sessions returns a description of each other client session in the database, except those of ignoredUsers. PostgreSQL hides the type and
+// the address of another user's session from users without the privileges of pg_read_all_stats, so a session without a type counts. Only
+// sessions of clients and their workers have a user.
 func (d *Database) sessions(ctx context.Context, ignoredUsers []string) ([]string, error) {
 	return Select[string](ctx, d, `SELECT format('user %s%s%s', usename, ' from ' || host(client_addr), ', application ' || nullif(application_name, ''))
-		FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+		FROM pg_stat_activity WHERE datname = current_database() AND COALESCE(backend_type, 'client backend') = 'client backend'
 			AND application_name <> ? AND usename NOT IN (?) ORDER BY pid`, applicationName, append([]string{""}, ignoredUsers...))
 }
 

@@ -1,12 +1,15 @@
 package kymarows
 
 import (
+	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
 	_ "embed"
 	"encoding/base64"
+	"errors"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -136,6 +139,39 @@ func (d Database) Connect(application string) (user string) {
 	}
 
 	return user
+}
+
+// AsReader returns the same database for a user who may read all tables and has no other privileges. The user is removed at the end of
+// the test.
+func (d Database) AsReader() Database {
+	d.Helper()
+
+	address, err := url.Parse(d.URL.Reveal())
+	if err != nil {
+		d.Fatal(err)
+	}
+
+	name := "reader_of_" + strings.TrimPrefix(address.Path, "/")
+	d.Exec(`CREATE ROLE ` + name + ` LOGIN PASSWORD '` + name + `'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO ` + name)
+
+	owner := d.URL.Reveal()
+
+	d.Cleanup(func() { // the test's context has ended
+		db, err := sqlx.Open("postgres", owner)
+		if err != nil {
+			d.Fatal(err)
+		}
+
+		_, err = db.ExecContext(context.Background(), `DROP OWNED BY `+name+`; DROP ROLE `+name)
+		if err = errors.Join(err, db.Close()); err != nil {
+			d.Error(err)
+		}
+	})
+
+	address.User = url.UserPassword(name, name)
+	d.URL = secret.String(address.String())
+
+	return d
 }
 
 // Encrypt encrypts a string as Kyma Provisioner and KEB do: it encrypts the base64 form of the string with AES in CFB mode,
