@@ -242,7 +242,7 @@ func (a *Adopter) store(ctx context.Context, former formerInstance, instance env
 			return err
 		}
 
-		if instance.RuntimeID != "" && instance.Request.Cluster.Own == nil {
+		if instance.RuntimeID != "" {
 			if err := a.Endpoints.Add(ctx, tx, instance.ID, a.Clock.Now()); err != nil {
 				return err
 			}
@@ -280,8 +280,8 @@ func (a *Adopter) insertOperations(ctx context.Context, tx storage.Tx, former fo
 		}
 
 		data := environment.Data{
-			Instance: instance, Provisioning: former.newest(typeProvision).ID, Ordered: true, TargetSecret: instance.Request.Cluster.TargetSecret,
-			ProvisionerOperationID: each.TargetID,
+			Instance: instance, Provisioning: former.newest(typeProvision).ID, Ordered: instance.Request.Cluster.Own == nil,
+			TargetSecret: instance.Request.Cluster.TargetSecret, ProvisionerOperationID: each.TargetID,
 		}
 		data.Instance.Request = environment.Request{} // the row contains it
 

@@ -3,6 +3,8 @@ package adopt_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -333,6 +335,8 @@ func TestMovedInstances(t *testing.T) {
 	}
 }
 
+// TestAdoptedOwnCluster checks that a tenant's own cluster has no runtime at the Provisioner: KEB made up a runtime ID, under which only the
+// Reconciler knows the cluster. With this ID, a deletion would fail, and a comparison would report that the runtime is gone.
 func TestAdoptedOwnCluster(t *testing.T) {
 	t.Parallel()
 
@@ -349,11 +353,36 @@ func TestAdoptedOwnCluster(t *testing.T) {
 			each := kymarows.ExampleInstance(kymarows.Example(0))
 			each.PlanID, each.UpdateID = kymarows.PlanOwnCluster, ""
 			each.Parameters = map[string]any{"kubeconfig": stored, "shootName": "mine", "shootDomain": "example.com"}
-			found, _ := newFixture(t, each).adopted(each)
+			f := newFixture(t, each)
+			f.former.Exec(`UPDATE operations SET data = (data::jsonb || '{"cluster_configuration_version": 3}')::json`)
+			found, past := f.adopted(each)
 
 			own := found.Request.Cluster.Own
 			if own == nil || own.Kubeconfig.Reveal().Reveal() != kubeconfig || own.ShootName != "mine" || found.Provider != "" {
 				t.Errorf("got %+v", found)
+			}
+
+			if found.RuntimeID != "" || found.Suspended || environment.PhaseOf(past) != environment.Active {
+				t.Errorf("got the runtime %q, suspended: %t, %+v", found.RuntimeID, found.Suspended, past)
+			}
+
+			var data environment.Data
+
+			payload, err := f.adopter.Operations.Payload(t.Context(), f.adopter.DB.Reader(), each.ProvisionID)
+			f.must(err)
+			f.must(json.Unmarshal(payload, &data))
+
+			if data.Ordered || data.Instance.RuntimeID != "" {
+				t.Errorf("a deletion would remove a runtime: %+v", data)
+			}
+
+			objects, err := f.adopter.Objects.OfInstance(t.Context(), each.ID)
+			f.must(err)
+
+			if !slices.ContainsFunc(objects, func(object environment.OutsideObject) bool {
+				return object.System == environment.SystemReconciler && object.Key == each.Cluster.ID
+			}) {
+				t.Errorf("the Reconciler's cluster is missing: %+v", objects)
 			}
 		})
 	}

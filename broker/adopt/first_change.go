@@ -33,7 +33,7 @@ func FirstChange(plan *catalog.Plan, instance environment.Instance, order any) (
 
 // preview returns the result of FirstChange for an instance whose runtime the Provisioner manages, and nothing for other instances.
 func (a *Adopter) preview(ctx context.Context, instance environment.Instance) ([]objectdiff.Change, string, error) {
-	if instance.RuntimeID == "" || instance.Request.Cluster.Own != nil {
+	if instance.RuntimeID == "" {
 		return nil, "", nil
 	}
 

@@ -149,9 +149,12 @@ func (a *Adopter) instanceOf(ctx context.Context, former formerInstance) (_ envi
 }
 
 // withCluster replaces the cluster of the instance with the cluster of its runtime, if the instance has a runtime. secret is the
-// target secret that KEB stored.
+// target secret that KEB stored. A tenant's own cluster is no runtime of the Provisioner: KEB made up its runtime ID, so withCluster
+// clears the ID.
 func (a *Adopter) withCluster(ctx context.Context, instance environment.Instance, plan *catalog.Plan, secret string) (environment.Instance, error) {
 	if plan.OwnCluster {
+		instance.RuntimeID = ""
+
 		return instance, nil
 	}
 

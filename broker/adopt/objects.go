@@ -24,7 +24,7 @@ func (i formerInstance) objectsOf(instance environment.Instance) []environment.O
 	add(newest.InternalEvaluation != "0", environment.SystemAvS, environment.KindInternalEvaluation, newest.InternalEvaluation)
 	add(newest.ExternalEvaluation != "0", environment.SystemAvS, environment.KindExternalEvaluation, newest.ExternalEvaluation)
 	add(newest.EDP && !instance.Suspended, environment.SystemEDP, environment.KindDataTenant, edp.TenantName(instance.SubAccountID))
-	add(newest.Reconciler && !instance.Suspended, environment.SystemReconciler, environment.KindCluster, instance.RuntimeID)
+	add(newest.Reconciler && !instance.Suspended, environment.SystemReconciler, environment.KindCluster, i.RuntimeID)
 
 	return objects
 }
