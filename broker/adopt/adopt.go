@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -52,10 +53,11 @@ type Adopter struct {
 	Catalog    *catalog.Catalog
 	Runtimes   Runtimes
 	Periods    expiry.Periods
-	// Platform is the name of the platform that owns the instances. Region is the platform region of instances for which KEB stored
-	// no region.
-	Platform, Region string
-	Clock            clock.PassiveClock
+	// Platform owns the instances. Instances that its regions or tenants exclude are skipped.
+	Platform auth.Platform
+	// Region is the platform region of instances for which KEB stored no region.
+	Region string
+	Clock  clock.PassiveClock
 }
 
 // Run takes over the selected instances and returns the report. An error means that the run could not start or continue.

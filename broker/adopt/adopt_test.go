@@ -16,6 +16,7 @@ import (
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/expiry"
 	"github.com/environment-broker/environment-broker/internal/audit"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -81,7 +82,7 @@ func newFixture(t *testing.T, adopted ...kymarows.Instance) fixture {
 	var err error
 
 	f.adopter = adopt.Adopter{
-		DB: db, Runtimes: f.runtimes, Periods: expiry.Periods{"trial": 336 * time.Hour}, Platform: "default", Region: "cf-eu10", Clock: clock.RealClock{},
+		DB: db, Runtimes: f.runtimes, Periods: expiry.Periods{"trial": 336 * time.Hour}, Platform: auth.Platform{Name: "default"}, Region: "cf-eu10", Clock: clock.RealClock{},
 	}
 	f.adopter.Cipher, err = takeover.NewCipher(kymarows.Key)
 	f.must(err)
@@ -383,6 +384,39 @@ func TestAdoptedOwnCluster(t *testing.T) {
 				return object.System == environment.SystemReconciler && object.Key == each.Cluster.ID
 			}) {
 				t.Errorf("the Reconciler's cluster is missing: %+v", objects)
+			}
+		})
+	}
+}
+
+// TestPlatformsThatExcludeInstances checks that an instance is skipped if the platform could not reach it. The platform would get 410 for a
+// deletion and forget the instance.
+func TestPlatformsThatExcludeInstances(t *testing.T) {
+	t.Parallel()
+
+	each := kymarows.ExampleInstance(kymarows.Example(0)) // in the region cf-eu10
+
+	for name, c := range map[string]struct {
+		platform auth.Platform
+		adopted  bool
+	}{
+		"its region and tenant":  {auth.Platform{Name: "btp", Regions: []string{"cf-eu10"}, Tenants: []string{each.Cluster.Tenant}}, true},
+		"another region's":       {auth.Platform{Name: "btp", Regions: []string{"cf-us10"}}, false},
+		"another account's":      {auth.Platform{Name: "btp", Tenants: []string{"other"}}, false},
+		"without any limitation": {auth.Platform{Name: "btp"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			f := newFixture(t, each)
+			f.adopter.Platform = c.platform
+
+			report, err := f.run(takeover.Options{})
+			f.must(err)
+
+			if (report.Adopted == 1) != c.adopted || !c.adopted &&
+				(len(report.Skipped) != 1 || !strings.Contains(report.Skipped[0].Reason, "tenants of platform btp exclude the instance, whose region is cf-eu10")) {
+				t.Errorf("got %+v", report)
 			}
 		})
 	}

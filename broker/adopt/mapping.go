@@ -115,10 +115,14 @@ func (a *Adopter) instanceOf(ctx context.Context, former formerInstance) (_ envi
 
 	instance := environment.Instance{
 		ID: former.ID, ServiceID: former.ServiceID, PlanID: plan.ID, PlanName: plan.Name, MaintenanceVersion: plan.MaintenanceVersion(),
-		GlobalAccountID: former.Account, SubAccountID: former.SubAccount.String, Platform: a.Platform, PlatformRegion: cmp.Or(stored.PlatformRegion, a.Region),
+		GlobalAccountID: former.Account, SubAccountID: former.SubAccount.String, Platform: a.Platform.Name, PlatformRegion: cmp.Or(stored.PlatformRegion, a.Region),
 		ShootName: former.newest(typeProvision).ShootName, RuntimeID: former.RuntimeID, DashboardURL: former.DashboardURL,
 		Suspended: former.RuntimeID == "", ExpiresAt: a.Periods.End(plan.Name, former.CreatedAt), ExpiredAt: former.ExpiredAt.Time,
 		Exclusive: plan.Exclusive(former.Account), Request: request, CreatedAt: former.CreatedAt, UpdatedAt: former.UpdatedAt,
+	}
+
+	if err := a.checkPlatform(instance); err != nil {
+		return instance, nil, err
 	}
 
 	if account := former.SubscriptionAccount.String; account != "" && account != instance.GlobalAccountID {
@@ -146,6 +150,16 @@ func (a *Adopter) instanceOf(ctx context.Context, former formerInstance) (_ envi
 	resolved.Request.Cluster.ServiceManager, resolved.Request.Cluster.Kyma = credentials, nil
 
 	return resolved, notes, nil
+}
+
+// checkPlatform returns an error if the platform could not reach the instance: it would get the responses for a missing instance.
+func (a *Adopter) checkPlatform(instance environment.Instance) error {
+	if a.Platform.AllowsRegion(instance.PlatformRegion) && a.Platform.AllowsTenant(instance.GlobalAccountID) {
+		return nil
+	}
+
+	return failure.New(failure.Permanent, "the regions or tenants of platform %s exclude the instance, whose region is %s and whose account is %s",
+		a.Platform.Name, instance.PlatformRegion, instance.GlobalAccountID)
 }
 
 // withCluster replaces the cluster of the instance with the cluster of its runtime, if the instance has a runtime. secret is the

@@ -1,12 +1,14 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
@@ -76,6 +78,11 @@ func Adopt(ctx context.Context, config Config, options AdoptOptions, log logrus.
 		return takeover.Report{}, err
 	}
 
+	platform, err := adoptingPlatform(config.PlatformsFile, options.Platform)
+	if err != nil {
+		return takeover.Report{}, err
+	}
+
 	cipher, err := takeover.NewCipher(settings.SecretKey)
 	if err != nil {
 		return takeover.Report{}, err
@@ -89,11 +96,6 @@ func Adopt(ctx context.Context, config Config, options AdoptOptions, log logrus.
 	client, operatorAPI, err := provisionerClient(config.Provisioner, upstreamOf(config.Provisioner), reload.NewWatcher(log, clock.RealClock{}, prometheus.NewRegistry()))
 	if err != nil {
 		return takeover.Report{}, err
-	}
-
-	platform := options.Platform
-	if platform == "" {
-		platform = auth.DefaultPlatform
 	}
 
 	adopter := adopt.Adopter{
@@ -112,6 +114,35 @@ func Adopt(ctx context.Context, config Config, options AdoptOptions, log logrus.
 	defer adopter.DB.Close() //nolint:errcheck // All transactions have ended.
 
 	return adopter.Run(ctx, options.Options)
+}
+
+// adoptingPlatform returns the platform with the given name, which is auth.DefaultPlatform if it is empty. The error says that the broker has
+// no such platform: no client would reach the instances. path is that of the file with the platforms, or empty.
+func adoptingPlatform(path, name string) (auth.Platform, error) {
+	var platforms auth.Platforms
+
+	if path != "" {
+		content, err := os.ReadFile(path)
+		if err == nil {
+			platforms, err = auth.ParsePlatforms(content)
+		}
+
+		if err != nil {
+			return auth.Platform{}, fmt.Errorf("%sPLATFORMS_FILE: %w", program.Prefix, err)
+		}
+	}
+
+	name = cmp.Or(name, auth.DefaultPlatform)
+	if platform, found := platforms.Find(name); found {
+		return platform, nil
+	}
+
+	var names []string
+	for _, platform := range platforms.List() {
+		names = append(names, platform.Name)
+	}
+
+	return auth.Platform{}, fmt.Errorf("the broker has no platform %q: choose one of %s with --platform", name, strings.Join(names, ", "))
 }
 
 // openForAdoption opens the broker's database and stores for the adopter.
