@@ -16,8 +16,9 @@ type Value[T any] struct {
 	parse func(contents [][]byte) (T, error)
 
 	current atomic.Pointer[T]
-	// seen is the digest of the last contents that were read, whether valid or not.
-	seen [sha256.Size]byte
+	// seen is the digest of the last contents that were read. valid reports whether they were parsed.
+	seen  [sha256.Size]byte
+	valid bool
 }
 
 // Load reads and parses the files. The name identifies the value in the log and in the metric of rejected files. Load passes the contents to
@@ -35,33 +36,39 @@ func Load[T any](name string, parse func(contents [][]byte) (T, error), paths ..
 // Get returns the value that was parsed from the last valid contents.
 func (v *Value[T]) Get() T { return *v.current.Load() }
 
-// check reads the files and parses their contents if the contents have changed.
+// check reads the files, and parses their contents unless they are the ones in use. It parses rejected contents again at each call,
+// because their validity may depend on something else, such as the plans of the catalog or a file that a kubeconfig names.
 //
 // The results are true and nil if check replaced the value, true and an error if a file cannot be read or parsed, and false and
-// nil if the contents have not changed. check returns a parse error only once for the same contents, but a read error each time.
+// nil if nothing has changed. check returns a parse error only once for the same contents, but a read error each time.
 func (v *Value[T]) check() (changed bool, err error) {
 	contents, err := read(v.paths)
 	if err != nil {
-		v.seen = [sha256.Size]byte{} // when the files can be read again, the same contents count as a change
+		v.seen, v.valid = [sha256.Size]byte{}, false // when the files can be read again, the same contents count as a change
 
 		return true, err
 	}
 
 	digest := digestOf(contents)
-	if v.current.Load() != nil && digest == v.seen {
+	repeated := digest == v.seen
+
+	if repeated && v.valid {
 		return false, nil
 	}
 
-	v.seen = digest
-
 	parsed, err := v.parse(contents)
-	if err != nil {
+	v.seen, v.valid = digest, err == nil
+
+	switch {
+	case err == nil:
+		v.current.Store(&parsed)
+
+		return true, nil
+	case repeated:
+		return false, nil // it was returned before
+	default:
 		return true, err
 	}
-
-	v.current.Store(&parsed)
-
-	return true, nil
 }
 
 func read(paths []string) ([][]byte, error) {

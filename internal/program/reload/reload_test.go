@@ -130,3 +130,52 @@ func TestWatcherFollowsFiles(t *testing.T) {
 		}
 	})
 }
+
+// TestRejectedContentsAreParsedAgain checks that contents that were rejected because of something outside of the file are used when they
+// have become valid.
+func TestRejectedContentsAreParsedAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	write(t, path, "a")
+
+	logger, hook := logtest.NewNullLogger()
+	watcher := NewWatcher(logger, clock.RealClock{}, prometheus.NewRegistry())
+	known := map[string]bool{"a": true}
+
+	value, err := Load("file", func(contents [][]byte) (string, error) {
+		if !known[string(contents[0])] {
+			return "", errors.New("the plan is unknown")
+		}
+
+		return string(contents[0]), nil
+	}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	Watch(watcher, value, nil)
+
+	for _, step := range []struct {
+		reason   string
+		change   func()
+		want     string
+		rejected float64
+		logged   int
+	}{
+		{"the plan is unknown", func() { write(t, path, "b") }, "a", 1, 1},
+		{"it is still unknown, which was logged", func() {}, "a", 1, 0},
+		{"the catalog now has the plan", func() { known["b"] = true }, "b", 0, 1},
+		{"nothing has changed", func() {}, "b", 0, 0},
+	} {
+		hook.Reset()
+		step.change()
+
+		if err := watcher.checkAll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+
+		if got, rejected := value.Get(), testutil.ToFloat64(watcher.rejected.WithLabelValues("file")); got != step.want ||
+			rejected != step.rejected || len(hook.AllEntries()) != step.logged {
+			t.Errorf("%s: got %q, rejected %v, logged %v", step.reason, got, rejected, hook.AllEntries())
+		}
+	}
+}
