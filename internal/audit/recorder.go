@@ -141,12 +141,13 @@ func (r *Recorder) Refused(ctx context.Context, entry auditlog.Entry) {
 	r.refused(ctx, &r.changes, entry)
 }
 
-// refused records an entry if the sampler of its user and action accepts it. A failure is only logged: the client gets the same
-// rejection with or without the entry.
+// refused records an entry if the sampler of its user and action accepts it. After a failure, the next entry counts the request as
+// missed, and the failure is only logged: the client gets the same rejection with or without the entry.
 func (r *Recorder) refused(ctx context.Context, sampler *samplers, entry auditlog.Entry) {
 	identity := auth.FromContext(ctx)
+	key := sampled{identity.Name, string(identity.Means), entry.Action}
 
-	missed, taken := sampler.take(sampled{identity.Name, string(identity.Means), entry.Action}, r.clock.Now())
+	missed, taken := sampler.take(key, r.clock.Now())
 	if !taken {
 		return
 	}
@@ -156,6 +157,7 @@ func (r *Recorder) refused(ctx context.Context, sampler *samplers, entry auditlo
 
 	entry.Missed = missed
 	if err := r.RecordAlone(ctx, entry); err != nil {
+		sampler.miss(key, missed+1)
 		r.log.WithError(err).WithFields(logrus.Fields{logging.Kind: entry.Action, logging.Status: entry.Status}).
 			Warn("audit: recording a rejected request failed")
 	}
@@ -177,27 +179,41 @@ func newSamplers() samplers {
 	return samplers{mutex: &sync.Mutex{}, recent: recent}
 }
 
-// take calls the take method of the key's sampler. If the key has no sampler yet, take creates one.
+// take calls the take method of the key's sampler.
 func (s *samplers) take(key sampled, now time.Time) (missed int, taken bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 
+	return s.of(key).take(now)
+}
+
+// miss adds requests without an entry to the sampler of the key.
+func (s *samplers) miss(key sampled, requests int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+
+	s.of(key).missed += requests
+}
+
+// of returns the sampler of the key, and creates it if needed. The caller holds the mutex.
+func (s *samplers) of(key sampled) *sampler {
 	found, known := s.recent.Get(key)
 	if !known {
 		found = &sampler{limiter: rate.NewLimiter(refusalRate, refusalBurst)}
 		s.recent.Add(key, found)
 	}
 
-	return found.take(now)
+	return found
 }
 
-// sampler accepts events up to a maximum rate. It counts the events that it skips, so that the next entry can state their number.
+// sampler accepts events up to a maximum rate. It counts the events that have no entry, so that the next entry can state their
+// number.
 type sampler struct {
 	limiter *rate.Limiter
 	missed  int
 }
 
-// take reports whether to record an event and, if so, how many events the sampler has skipped since the last recorded one.
+// take reports whether to record an event and, if so, how many events since the last recorded one have no entry.
 func (s *sampler) take(now time.Time) (missed int, taken bool) {
 	if !s.limiter.AllowN(now, 1) {
 		s.missed++

@@ -1,6 +1,8 @@
 package audit_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/logging"
+	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
@@ -76,5 +79,57 @@ func TestFloodsHideNoOtherRefusals(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(refused{})); diff != "" {
 		t.Errorf("entries: -want +got\n%s", diff)
+	}
+}
+
+// flaky is a store that rejects entries while failing is set, as during an outage of the database.
+type flaky struct {
+	audit.Store
+
+	failing bool
+}
+
+func (f *flaky) Insert(ctx context.Context, tx storage.Tx, entry auditlog.Entry) error {
+	if f.failing {
+		return errors.New("the database is down")
+	}
+
+	return f.Store.Insert(ctx, tx, entry)
+}
+
+// TestEntriesCountRefusalsOfAnOutage checks that the first entry after an outage of the database counts all rejected requests that have no
+// entry: those that could not be recorded, and those that were not sampled.
+func TestEntriesCountRefusalsOfAnOutage(t *testing.T) {
+	db := storagetest.SQLite(t)
+
+	if _, err := operations.Open(t.Context(), db, storagetest.Keys(t)); err != nil {
+		t.Fatal(err)
+	}
+
+	entries, err := auditlog.Open(t.Context(), db, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	clock := clocktesting.NewFakePassiveClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
+	store := &flaky{Store: entries, failing: true}
+	recorder := audit.NewRecorder(store, db, clock, logging.Discard())
+
+	for range 150 {
+		recorder.Refused(t.Context(), auditlog.Entry{Action: "update", Status: http.StatusConflict})
+	}
+
+	store.failing = false
+
+	clock.SetTime(clock.Now().Add(time.Minute))
+	recorder.Refused(t.Context(), auditlog.Entry{Action: "update", Status: http.StatusConflict})
+
+	found, err := entries.List(t.Context(), auditlog.Filter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if len(found) != 1 || found[0].Missed != 150 {
+		t.Errorf("want one entry that counts 150 requests, got %+v", found)
 	}
 }
