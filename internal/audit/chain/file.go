@@ -194,7 +194,7 @@ func (f *FileVerifier) begin(header Header) (repeated bool, err error) {
 			header.After.Number, header.After.Hash, f.verifier.last.Number, f.verifier.last.Hash)
 	}
 
-	f.verifier.options.Now, f.verifier.now = exported, TimeText(exported)
+	f.verifier.setNow(exported)
 	f.verifier.options.Continues = header.Archive
 
 	return repeated, nil

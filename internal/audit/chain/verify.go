@@ -95,9 +95,13 @@ type Report struct {
 // DefaultMaxUnchained is the usual value of Options.MaxUnchained. Replicas normally add the record of a row within seconds.
 const DefaultMaxUnchained = 10 * time.Minute
 
+// readingTime is how long after Options.Now a row may be removed because its retention period has ended. Reading a long chain takes
+// minutes, in which retention removes rows, and the clocks of clients differ from those of the services.
+const readingTime = time.Hour
+
 // Options configures a Verifier.
 type Options struct {
-	// Now is the time of the export. Rows whose retention period has ended by then may be missing.
+	// Now is the time at which the export began. Rows whose retention period has ended by then, or within readingTime, may be missing.
 	Now time.Time
 	// MaxUnchained is how long a row may remain without a record.
 	MaxUnchained time.Duration
@@ -115,8 +119,9 @@ type Options struct {
 type Verifier struct {
 	options Options
 	report  Report
-	now     string
-	last    Head
+	// removable is the latest end of the retention period of rows that may be missing.
+	removable string
+	last      Head
 	// broken identifies the record before the first one whose hash does not match. If the hash of a later record fits the
 	// position after broken, the records were reordered. index is the index of the problem in the report.
 	broken *Head
@@ -148,11 +153,19 @@ type emptied struct {
 
 // NewVerifier returns a verifier that has not seen any record.
 func NewVerifier(options Options) *Verifier {
-	return &Verifier{
-		options: options, now: TimeText(options.Now), last: options.After,
+	verifier := &Verifier{
+		options: options, last: options.After,
 		report:   Report{Problems: []Problem{}, Erasures: []Erasure{}},
 		erasures: map[string]erasureEntry{}, emptied: map[string]*emptied{}, pending: map[string]bool{},
 	}
+	verifier.setNow(options.Now)
+
+	return verifier
+}
+
+// setNow sets the time at which the export of the records that follow began.
+func (v *Verifier) setNow(now time.Time) {
+	v.options.Now, v.removable = now, TimeText(now.Add(readingTime))
 }
 
 // Add verifies the next record.
@@ -214,7 +227,7 @@ func (v *Verifier) checkRow(record Record) {
 	row := record.Row
 
 	if row == nil {
-		if record.KeepUntil == "" || record.KeepUntil > v.now {
+		if record.KeepUntil == "" || record.KeepUntil > v.removable {
 			v.problem(record, Missing, "the row was removed before the end of its retention period")
 
 			return

@@ -140,6 +140,36 @@ func TestRemovedRecords(t *testing.T) {
 	}
 }
 
+// TestRowsRemovedDuringTheExport checks that a row may be missing if its retention period ends soon after the export began: retention removes
+// it while a long chain is read, or the clock of the client lags. An earlier removal is a problem.
+func TestRowsRemovedDuringTheExport(t *testing.T) {
+	for until, valid := range map[time.Duration]bool{-time.Hour: true, 10 * time.Minute: true, 2 * time.Hour: false} {
+		keepUntil := chain.TimeText(now.Add(until))
+		record := chain.Record{
+			Number: 1, ChainedAt: chain.TimeText(now.Add(-24 * time.Hour)), Source: chain.SourceEntry, ID: "e1", KeepUntil: keepUntil,
+			Row: &chain.Row{At: chain.TimeText(now.Add(-24 * time.Hour)), Action: "cancel", Entry: "{}", KeepUntil: keepUntil},
+		}
+		record.Seal("")
+		record.Row, record.Salt = nil, ""
+
+		verifier := chain.NewVerifier(chain.Options{Now: now})
+		verifier.Add(record)
+
+		live := verifier.Finish(headOf([]chain.Record{record}))
+
+		offline, err := verifyFile(bytes.NewReader(export(t, []chain.Record{record}, headOf([]chain.Record{record}))), chain.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for _, report := range []chain.Report{live, offline} {
+			if report.Valid != valid || valid != (report.Removed == 1) || !valid && report.Problems[0].Problem != chain.Missing {
+				t.Errorf("the retention period ends after %s: got %+v", until, report)
+			}
+		}
+	}
+}
+
 func TestInvalidExportTime(t *testing.T) {
 	const header = `{"header":{"format":"environment-broker audit chain 1","exportedAt":"today"}}`
 
