@@ -25,6 +25,8 @@ type updateContext struct {
 	update environment.Update
 	// updated is the instance after the update.
 	updated environment.Instance
+	// timeChosen reports whether the update has chosen the time of an upgrade, which the audit log has already recorded.
+	timeChosen bool
 }
 
 // decideUpdate decides on an update inside the transaction. It touches the instance first, so that concurrent
@@ -37,7 +39,7 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 		return outcome{}, err
 	}
 
-	untimely, err := a.chooseUpgradeTime(ctx, tx, request)
+	timeChosen, untimely, err := a.chooseUpgradeTime(ctx, tx, request)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -79,7 +81,7 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 		return a.repeatedUpdate(ctx, tx, request, instance, unfinished)
 	}
 
-	u := updateContext{updateRequest: request, Instance: instance, phase: environment.PhaseOf(past)}
+	u := updateContext{updateRequest: request, Instance: instance, phase: environment.PhaseOf(past), timeChosen: timeChosen}
 	if u.update, err = a.resolveUpdate(request, instance, target); err != nil {
 		return outcome{}, err
 	}
@@ -149,7 +151,7 @@ func (a *api) acceptResumption(ctx context.Context, tx storage.Tx, u updateConte
 }
 
 // updateRow applies an update that does not affect the runtime, such as a new context, and records it in the audit
-// log. If the account or the plan changes, the renewal of the kubeconfig for Lifecycle Manager is due, because it also updates the
+// log, unless it only chooses the time of an upgrade. If the account or the plan changes, the renewal of the kubeconfig for Lifecycle Manager is due, because it also updates the
 // labels of the Kyma resource.
 func (a *api) updateRow(ctx context.Context, tx storage.Tx, u updateContext) error {
 	if err := a.Instances.Update(ctx, tx, u.updated); err != nil {
@@ -164,6 +166,10 @@ func (a *api) updateRow(ctx context.Context, tx storage.Tx, u updateContext) err
 
 	entry := auditlog.Entry{Action: auditlog.ActionUpdate, InstanceID: u.ID, Status: http.StatusOK}
 	entry.Before, entry.After = auditlog.Difference(u.Shown(), u.updated.Shown())
+
+	if u.timeChosen && len(entry.Before)+len(entry.After) == 0 {
+		return nil
+	}
 
 	return a.Recorder.Record(ctx, tx, entry)
 }

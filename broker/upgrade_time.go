@@ -3,11 +3,13 @@ package broker
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // UpgradeTimes stores the start times that instance owners choose for upgrades.
@@ -18,25 +20,34 @@ type UpgradeTimes interface {
 	Choose(ctx context.Context, tx storage.Tx, instanceID string, at, now time.Time, by string) error
 }
 
-// chooseUpgradeTime stores the upgradeTime parameter of an update, if there is one. It must be called before the instance is
-// locked. If the time cannot be chosen, refusal says why. refusesTime decides whether the request then fails. If the update is
+// chooseUpgradeTime stores the upgradeTime parameter of an update, if there is one, and records it in the audit log: the instance does not
+// change if it has the same parameter from an earlier upgrade. It must be called before the instance is locked. chosen reports whether a
+// time was stored. If the time cannot be chosen, refusal says why. refusesTime decides whether the request then fails. If the update is
 // rejected for another reason, the caller rolls the transaction back, so the time is not stored.
-func (a *api) chooseUpgradeTime(ctx context.Context, tx storage.Tx, request updateRequest) (refusal, err error) {
+func (a *api) chooseUpgradeTime(ctx context.Context, tx storage.Tx, request updateRequest) (chosen bool, refusal, err error) {
 	// If the parameters are invalid, request.resolution contains no time.
 	if request.resolution == nil || request.resolution.updated.UpgradeTime.IsZero() {
-		return nil, nil
+		return false, nil, nil
 	}
 
 	if a.UpgradeTimes == nil {
-		return failure.New(failure.Conflict, "The instance has no pending upgrade."), nil
+		return false, failure.New(failure.Conflict, "The instance has no pending upgrade."), nil
 	}
 
-	err = a.UpgradeTimes.Choose(ctx, tx, request.instanceID, request.resolution.updated.UpgradeTime, a.Clock.Now(), request.caller.Name)
+	at := request.resolution.updated.UpgradeTime
+
+	err = a.UpgradeTimes.Choose(ctx, tx, request.instanceID, at, a.Clock.Now(), request.caller.Name)
 	if failure.Is(err, failure.Invalid) || failure.Is(err, failure.Conflict) {
-		return err, nil
+		return false, err, nil
 	}
 
-	return nil, err
+	if err != nil {
+		return false, nil, err
+	}
+
+	return true, nil, a.Recorder.Record(ctx, tx, auditlog.Entry{
+		Action: auditlog.ActionUpdate, InstanceID: request.instanceID, Status: http.StatusOK, After: auditlog.Fields{"upgradeTime": at},
+	})
 }
 
 // refusesTime returns the error response for a time that cannot be chosen. Platforms may send all parameters again in each

@@ -9,6 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
 // upgradeTimes simulates an upgrade that has a deadline and waits until finished is set. It stores the chosen times.
@@ -68,4 +69,29 @@ func TestUpgradeTime(t *testing.T) {
 	stored, _ := b.get(instanceID).Body["parameters"].(map[string]any)["upgradeTime"].(string)
 	b.want("the repeated time, after the upgrade", b.patch(instanceID, choose(stored)), 200)
 	b.want("another time, after the upgrade", b.patch(instanceID, choose("2030-01-02T21:00:00Z")), 422)
+}
+
+// TestChosenUpgradeTimesAreAudited checks that the audit log has each time that the owner chooses, also if the instance has the same
+// parameter from an earlier upgrade and so does not change.
+func TestChosenUpgradeTimesAreAudited(t *testing.T) {
+	times := &upgradeTimes{}
+	b := newFixture(t, func(options *broker.Options) { options.UpgradeTimes = times })
+	times.deadline = b.clock.Now().Add(24 * time.Hour)
+	choose := with("parameters", with("upgradeTime", "2030-01-02T22:00:00Z"))
+
+	b.move(b.want("an order", b.put(instanceID, order()), 202).text("operation"), process.Succeeded)
+
+	for _, reason := range []string{"a time", "the same time again, for the retried upgrade"} {
+		b.later()
+		b.want(reason, b.patch(instanceID, choose), 200)
+	}
+
+	entries, err := b.entries.List(t.Context(), auditlog.Filter{InstanceID: instanceID, Action: auditlog.ActionUpdate, Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if len(entries) != 2 || entries[0].After["upgradeTime"] != "2030-01-02T22:00:00Z" || entries[1].After["upgradeTime"] != "2030-01-02T22:00:00Z" {
+		t.Errorf("want an entry with each chosen time, got %+v", entries)
+	}
 }
