@@ -116,8 +116,10 @@ type Options struct {
 	// UpgradeSteps returns the names of the steps that an upgrade of the given kind runs for the instance, in order.
 	UpgradeSteps func(kind string, instance environment.Instance) []string
 	Shoots       ShootAdopter
-	Cleaner      Cleaner
-	Jobs         jobs.Runner
+	// DefaultRegion is the platform region of adopted Shoots if the request names none.
+	DefaultRegion string
+	Cleaner       Cleaner
+	Jobs          jobs.Runner
 	// Orchestrator accepts orchestrations. Orchestrations stores them.
 	Orchestrator   Orchestrator
 	Orchestrations *orchestrations.Store

@@ -10,6 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/broker/adopt"
 	"github.com/environment-broker/environment-broker/broker/operator"
+	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/objectdiff"
@@ -76,5 +77,32 @@ func TestAdoptShoot(t *testing.T) {
 		if got := b.want("a refusal", b.send("admin", "POST", "/shoots/theirs/adopt", strings.NewReader(`{"account":"ga-1"}`)), status); !strings.Contains(got.Raw, "Refused because.") {
 			t.Errorf("the reason is missing: %s", got.Raw)
 		}
+	}
+}
+
+// TestAdoptShootInTheDefaultRegion checks that a request without a platform region is checked against the regions of the platform with the
+// default region, which the instance gets.
+func TestAdoptShootInTheDefaultRegion(t *testing.T) {
+	t.Parallel()
+
+	platforms, err := auth.ParsePlatforms([]byte("platforms: [{name: here, users: [a], regions: [cf-eu10]}, {name: there, users: [b], regions: [cf-us10]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	fake := &fakeShoots{}
+	b := newBench(t, func(options *operator.Options) {
+		options.Shoots, options.DefaultRegion, options.Platforms = fake, "cf-eu10", func() auth.Platforms { return platforms }
+	})
+
+	b.want("the platform of the region", b.send("admin", "POST", "/shoots/theirs/adopt", strings.NewReader(`{"account":"ga-1","platform":"here"}`)), 200)
+
+	if len(fake.orders) != 1 || fake.orders[0].PlatformRegion != "cf-eu10" {
+		t.Errorf("got %+v", fake.orders)
+	}
+
+	refused := b.want("another platform", b.send("admin", "POST", "/shoots/theirs/adopt", strings.NewReader(`{"account":"ga-1","platform":"there"}`)), 409)
+	if !strings.Contains(refused.Raw, "whose region is cf-eu10") {
+		t.Errorf("got %s", refused.Raw)
 	}
 }

@@ -69,7 +69,7 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 		Kubeconfigs: parts.access, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: parts.kubeconfigLimit,
 		OIDC:   environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
 		Engine: parts.engine, Wake: parts.wake, Catalog: parts.plans,
-		Expirer: parts.expirer, Cleaner: parts.cleaner, Jobs: parts.jobs, Upgrader: stores.upgrader(parts.plans, parts.wake), Shoots: parts.shoots, Pool: connected.pool.operated(),
+		Expirer: parts.expirer, Cleaner: parts.cleaner, Jobs: parts.jobs, Upgrader: stores.upgrader(parts.plans, parts.wake), Shoots: parts.shoots, DefaultRegion: config.DefaultRequestRegion, Pool: connected.pool.operated(),
 		Orchestrator: stores.orders(parts.plans, parts.recorder, parts.wake), Orchestrations: stores.orchestrations,
 		Renewed:   slices.Sorted(maps.Keys(connected.holders)),
 		Processes: process.Describe(parts.processes), UpgradeSteps: upgradeSteps(parts.processes), Stages: operatorserver.StagesOf(parts.processes),
