@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
@@ -76,6 +77,48 @@ func TestListEvents(t *testing.T) {
 		}
 
 		b.want("a restored database", b.do("viewer", http.MethodGet, "/events?after=7"), http.StatusGone)
+	})
+}
+
+// TestListEventsAfterErasure reads all pages of a log whose newest events were erased with the data of an account. The last page says
+// that there are no more.
+func TestListEventsAfterErasure(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		b := benchOn(t, db)
+		b.instance("kept", process.Succeeded)
+		b.instance("erased", process.Succeeded, func(instance *environment.Instance) { instance.GlobalAccountID = "erased" })
+		b.publish()
+
+		b.inTx(func(tx storage.Tx) error {
+			erased, err := b.eventLog.Erase(b.Context(), tx, "erased")
+			if erased != 3 {
+				b.Errorf("%d events were erased", erased)
+			}
+
+			return err
+		})
+
+		for query, want := range map[string]operatorapi.CloudEventList{
+			"?page_size=2":         {Count: 2, After: 2, Last: 6, More: true},
+			"?page_size=2&after=2": {Count: 1, After: 6, Last: 6},
+			"?after=4":             {Count: 0, After: 6, Last: 6},
+			"":                     {Count: 3, After: 6, Last: 6},
+			"?account=erased":      {Count: 0, After: 6, Last: 6},
+		} {
+			got := list[operatorapi.CloudEventList](b, "/events"+query)
+			got.Data = nil
+
+			if diff := cmp.Diff(want, got); diff != "" {
+				b.Errorf("%s: -want +got\n%s", query, diff)
+			}
+		}
+
+		b.instance("next", process.Pending)
+		b.publish()
+
+		if got := list[operatorapi.CloudEventList](b, "/events?after=6"); got.Count != 2 || got.After != 8 || got.More {
+			b.Errorf("the next events: got %+v", got)
+		}
 	})
 }
 

@@ -71,6 +71,10 @@ func (a *API) listEvents(ctx context.Context, filter eventlog.Filter, after int6
 	}
 
 	found, last, err := events.Read(ctx, a.EventLog, filter, after, size)
+	if err == nil && last < head.Position {
+		last, err = a.skipErased(ctx, last, head)
+	}
+
 	if err != nil {
 		return httpserver.Response{}, err
 	}
@@ -83,6 +87,17 @@ func (a *API) listEvents(ctx context.Context, filter eventlog.Filter, after int6
 	}
 
 	return httpserver.OK(list), nil
+}
+
+// skipErased returns the position from which the next page continues after a page that ends at last. If all later events up to the head
+// have been erased, it returns the position of the head. Otherwise, a client that reads all pages would never reach the end.
+func (a *API) skipErased(ctx context.Context, last int64, head eventlog.Head) (int64, error) {
+	_, next, err := a.EventLog.Read(ctx, eventlog.Filter{}, last, 1)
+	if err != nil || next > last {
+		return last, err
+	}
+
+	return head.Position, nil
 }
 
 // eventTypes parses a comma-separated list of event types, with or without events.TypePrefix.
