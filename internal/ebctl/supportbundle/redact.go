@@ -37,7 +37,7 @@ func NewRedactor(known ...string) *Redactor {
 // do not identify people.
 func pseudonyms(key string) string {
 	switch key {
-	case "orderedBy", "createdBy", "originator", "user", "users", "administrators":
+	case "orderedBy", "createdBy", "appliedBy", "chosenBy", "by", "originator", "user", "users", "administrators":
 		return "person"
 	case "address", "remoteAddress":
 		return "address"
@@ -61,10 +61,29 @@ func (r *Redactor) learn(key string, value any) {
 			r.learn(key, each)
 		}
 	case string:
-		if prefix := pseudonyms(key); prefix != "" && typed != "" {
-			r.pseudonym(prefix, typed)
+		prefix, name := pseudonyms(key), typed
+		if key == "message" || key == "description" {
+			prefix, name = "person", namedIn(typed)
+		}
+
+		if prefix != "" && name != "" {
+			r.pseudonym(prefix, name)
 		}
 	}
+}
+
+// named matches the beginning of a text in which a service names a user: the message about an intervention in a timeline, or the
+// description of a paused orchestration.
+var named = regexp.MustCompile(`^(?:by|expired by|as \S+ by|retry of \S+ by|retry of \S+, again without .+?, by|orchestration \S+, ordered by|Paused by) (.+?)(?:: |; |$)`)
+
+// namedIn returns the user whom the text of a service names, or an empty string if there is none.
+func namedIn(text string) string {
+	found := named.FindStringSubmatch(text)
+	if found == nil || found[1] == "somebody" || found[1] == "an unauthenticated user" {
+		return ""
+	}
+
+	return found[1]
 }
 
 // pseudonym returns the pseudonym of a person or an address. The same text always gets the same pseudonym.

@@ -3,6 +3,7 @@ package supportbundle_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -38,6 +39,49 @@ func TestText(t *testing.T) {
 
 	if got := redactor.Text("svc.account-7 from 10.1.2.3"); got != "person-1 from address-1" {
 		t.Errorf("people: got %q", got)
+	}
+}
+
+// TestPeople redacts a document that names users in fields and in texts of the services.
+func TestPeople(t *testing.T) {
+	t.Parallel()
+
+	document := map[string]any{
+		"data": []any{
+			map[string]any{"orderedBy": "anna", "appliedBy": "berta", "description": "Paused by clara; retried 2 operations"},
+			map[string]any{"lastRun": map[string]any{"by": "dora"}},
+			map[string]any{"by": map[string]any{"user": "emma", "address": "10.1.2.3"}},
+		},
+		"timeline": []any{
+			map[string]any{"outcome": "accepted", "message": "retry of 3f0e5a52 by frieda: the quota: raised by greta"},
+			map[string]any{"outcome": "accepted", "message": "retry of 3f0e5a52, again without Probe, Check, by Hanna Meier: more quota"},
+			map[string]any{"outcome": "accepted", "message": "orchestration 1b6c2a54, ordered by ida"},
+			map[string]any{"outcome": "accepted", "message": "expired by jana"},
+			map[string]any{"outcome": "retried", "message": "as 3f0e5a52 by karla: more quota"},
+			map[string]any{"outcome": "cancel requested", "message": "by lara: the region is gone"},
+			map[string]any{"outcome": "cancel requested", "message": "by somebody: the region is gone"},
+			map[string]any{"outcome": "retrying", "message": "rejected by policy: no quota"},
+		},
+	}
+
+	redactor := supportbundle.NewRedactor()
+	redactor.Learn(document)
+
+	encoded, err := json.Marshal(redactor.Value(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, name := range []string{"anna", "berta", "clara", "dora", "emma", "frieda", "Hanna", "ida", "jana", "karla", "lara"} {
+		if strings.Contains(string(encoded), name) {
+			t.Errorf("%s remains in %s", name, encoded)
+		}
+	}
+
+	for _, text := range []string{"by somebody: the region is gone", "rejected by policy: no quota"} {
+		if !strings.Contains(string(encoded), text) {
+			t.Errorf("%q is missing in %s", text, encoded)
+		}
 	}
 }
 
