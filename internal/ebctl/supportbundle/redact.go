@@ -174,16 +174,24 @@ func harmless(name string) bool {
 	}, name)
 }
 
+// secretName is the beginning of patterns for the value of a field whose name suggests a secret. It opens a group.
+const secretName = `(?i)([\w.-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|key-data|` +
+	`certificate-data|authorization|credential|cookie)[\w.-]*`
+
 // Patterns of secrets in text.
 var (
 	pemBlock   = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]+-----(?s:.*?)(-----END [A-Z0-9 ]+-----|\z)`)
 	jsonToken  = regexp.MustCompile(`\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*`)
 	authScheme = regexp.MustCompile(`(?i)\b(bearer|basic) +([\w+/=.~-]{6,})`)
-	userInfo   = regexp.MustCompile(`://[^/\s@"]*@`)
-	assignment = regexp.MustCompile(`(?i)([\w.-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|key-data|` +
-		`certificate-data|authorization|credential|cookie)[\w.-]*\\?["']?\s*[:=]\s*\\?["']?)([^\s"',;&}\\]+)`)
-	keyMaterial = regexp.MustCompile(`[\w+/-]{40,}={0,2}`)
-	mail        = regexp.MustCompile(`[\w.%+-]+@[\w-]+(\.[\w-]+)+`)
+	userInfo   = regexp.MustCompile(`://[^/\s"]*@`)
+	// escapedValue, doubleQuoted and singleQuoted match the whole value of a secret in quotation marks. assignment matches other values, which
+	// end at a space or a separator.
+	escapedValue = regexp.MustCompile(secretName + `(?:\\")?\s*[:=]\s*\\")(?:[^"\\]|\\[^"])+(\\")`)
+	doubleQuoted = regexp.MustCompile(secretName + `["']?\s*[:=]\s*")(?:[^"\\]|\\.)+(")`)
+	singleQuoted = regexp.MustCompile(secretName + `["']?\s*[:=]\s*')[^']+(')`)
+	assignment   = regexp.MustCompile(secretName + `\\?["']?\s*[:=]\s*\\?["']?)([^\s"',;&}\\]+)`)
+	keyMaterial  = regexp.MustCompile(`[\w+/-]{40,}={0,2}`)
+	mail         = regexp.MustCompile(`[\w.%+-]+@[\w-]+(\.[\w-]+)+`)
 )
 
 // Text returns the text without secrets and without names of people.
@@ -204,6 +212,11 @@ func (r *Redactor) Text(text string) string {
 
 		return scheme + " " + secret.Mask
 	})
+
+	for _, quoted := range []*regexp.Regexp{escapedValue, doubleQuoted, singleQuoted} {
+		text = quoted.ReplaceAllString(text, "${1}"+secret.Mask+"${2}")
+	}
+
 	text = assignment.ReplaceAllString(text, "${1}"+secret.Mask)
 	text = keyMaterial.ReplaceAllStringFunc(text, func(found string) string {
 		if mixed(found) {
