@@ -48,8 +48,8 @@ type Live struct {
 // shownParameter is the query parameter of a stream's URL that contains the digest of the state that the page shows.
 const shownParameter = "shown"
 
-// address returns the URL of the stream that refreshes a page. topic is instance, operation or orchestration; if it is empty, the
-// stream reports every event. The result is empty if live updates are off. It is also empty if the page has sent the request to
+// address returns the URL of the stream that refreshes a page. topic is instance, operation, orchestration or overview; if it is
+// empty, the stream reports every event. The result is empty if live updates are off. It is also empty if the page has sent the request to
 // refresh itself, because the page then already has a stream. Call address before reading the data of the page: the URL contains
 // the digest of the current state, so that the stream also reports changes that happen before it is connected.
 func (c *console) address(r *http.Request, topic, id string) string {
@@ -181,9 +181,20 @@ func (c *console) stateOf(query url.Values) func(context.Context) (string, error
 		}
 	case query.Get("instance") != "":
 		return func(ctx context.Context) (string, error) { return c.instanceState(ctx, query.Get("instance")) }
+	case query.Get(overviewTopic) != "":
+		return func(context.Context) (string, error) { return c.overviewState(), nil }
 	default:
 		return func(context.Context) (string, error) { return strconv.FormatInt(c.Live.Position(), 10), nil }
 	}
+}
+
+// overviewTopic is the topic of the stream of the overview.
+const overviewTopic = "overview"
+
+// overviewState returns a string that changes with each event, and whenever a replica reads the numbers of the overview again: a refresh
+// after an event may still show older numbers. Some changes, such as the failure of a system, cause no event.
+func (c *console) overviewState() string {
+	return fmt.Sprint(c.Live.Position(), c.Live.Clock.Now().Truncate(overviewLifetime).Unix())
 }
 
 func (c *console) operationState(ctx context.Context, id string) (string, error) {

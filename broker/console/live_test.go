@@ -155,6 +155,43 @@ func (f *fixture) cancel(id string) {
 	}
 }
 
+// TestLiveOverview follows the overview. A refresh directly after an event shows the earlier numbers, which the replica has kept. The stream
+// therefore reports another change when the replica reads the numbers again.
+func TestLiveOverview(t *testing.T) {
+	f := newFixture(t)
+	f.instance("a", process.Succeeded)
+
+	const one, two = `<span class="value">1</span> <span class="label">instances`, `<span class="value">2</span> <span class="label">instances`
+
+	server := f.serve()
+	body := f.page("/console/", http.StatusOK)
+
+	stream := regexp.MustCompile(`sse-connect="([^"]+)"`).FindStringSubmatch(body)
+	if stream == nil || !strings.Contains(body, one) {
+		t.Fatalf("the page has no stream, or not one instance: %s", body)
+	}
+
+	lines := f.follow(server + html.UnescapeString(stream[1]))
+
+	f.look(lines, false, "a change is reported although nothing has changed")
+	f.instance("b", process.Succeeded)
+	f.position.Add(1)
+	f.look(lines, true, "the event is not reported")
+
+	if body := f.page("/console/", http.StatusOK); !strings.Contains(body, one) {
+		t.Errorf("the numbers are not kept: %s", body)
+	}
+
+	f.look(lines, false, "a change is reported before the numbers are read again")
+	f.look(lines, false, "a change is reported before the numbers are read again")
+	f.look(lines, true, "no change is reported when the numbers are read again")
+	f.clock.SetTime(f.liveClock.Now())
+
+	if body := f.page("/console/", http.StatusOK); !strings.Contains(body, two) {
+		t.Errorf("the numbers are not read again: %s", body)
+	}
+}
+
 // TestChangeBeforeTheStream makes a change after a page was rendered and before its stream is connected. The stream reports it at once.
 func TestChangeBeforeTheStream(t *testing.T) {
 	for page, change := range map[string]func(f *fixture){

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// overviewLifetime is how long a replica reuses the data of the overview.
+	// overviewLifetime is how long at most a replica reuses the data of the overview.
 	overviewLifetime = 5 * time.Second
-	// poolLifetime is how long a replica reuses the counts of cloud accounts. It is longer than overviewLifetime, because
+	// poolLifetime is how long at most a replica reuses the counts of cloud accounts. It is longer than overviewLifetime, because
 	// counting accounts requires calls to Gardener.
 	poolLifetime = time.Minute
 	// failuresSince and maxFailures limit the failures that the overview groups: at most maxFailures failed operations, accepted at
@@ -41,8 +41,8 @@ type cached[Value any] struct {
 	until time.Time
 }
 
-// get returns the value. If the value is older than lifetime, get first calls read to renew it. Concurrent calls wait for the new
-// value. Errors are not kept.
+// get returns the value. The first call in each period of the given lifetime calls read to renew the value. The periods of all replicas
+// begin at the same times, multiples of lifetime. Concurrent calls wait for the new value. Errors are not kept.
 func (c *cached[Value]) get(now time.Time, lifetime time.Duration, read func() (Value, error)) (Value, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -53,7 +53,7 @@ func (c *cached[Value]) get(now time.Time, lifetime time.Duration, read func() (
 
 	value, err := read()
 	if err == nil {
-		c.value, c.until = value, now.Add(lifetime)
+		c.value, c.until = value, now.Truncate(lifetime).Add(lifetime)
 	}
 
 	return value, err
@@ -61,7 +61,7 @@ func (c *cached[Value]) get(now time.Time, lifetime time.Duration, read func() (
 
 // overview shows the state of all instances and operations.
 func (c *console) overview(r *http.Request) (result, error) {
-	live := c.address(r, "", "")
+	live := c.address(r, overviewTopic, "true")
 
 	now := c.API.Clock.Now()
 
