@@ -20,6 +20,7 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/auditlog"
+	"github.com/environment-broker/environment-broker/storage/operations"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -254,6 +255,50 @@ func TestInterventions(t *testing.T) {
 		if entry := entries[len(entries)-1-i]; entry.Action != action || entry.Reason != "the region is gone" || entry.By.User != "ada" {
 			t.Errorf("entry %+v", entry)
 		}
+	}
+}
+
+// TestRetryOfConductor checks that the page of an orchestration offers a retry if its conductor has failed, although no target has failed. The
+// retry continues the orchestration.
+func TestRetryOfConductor(t *testing.T) {
+	f := newFixture(t)
+	f.instance("a", process.Succeeded)
+
+	id, err := f.orders.Create(t.Context(), environment.KindUpgradeCluster, fleet.Parameters{Targets: fleet.Targets{Include: []fleet.Target{{Target: "all"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	page := "/console/orchestrations/" + id
+	offered := func() bool {
+		return strings.Contains(f.do(http.MethodGet, page, nil, auth.RoleOperator).Body.String(), `action="`+page+`/retry"`)
+	}
+
+	if offered() {
+		t.Error("the page offers to retry an orchestration that has not begun")
+	}
+
+	conductors, err := f.operations.List(t.Context(), operations.Filter{Kinds: []string{environment.KindOrchestrate}, Limit: 2})
+	if err != nil || len(conductors) != 1 {
+		t.Fatalf("conductors %+v, %v", conductors, err)
+	}
+
+	f.cancel(conductors[0].ID)
+
+	if err := f.orchestrations.SetState(t.Context(), f.db.Writer(), id, environment.OrchestrationFailed, "The conductor has failed", f.clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+
+	if !offered() {
+		t.Error("the page does not offer to continue the orchestration")
+	}
+
+	if response := f.do(http.MethodPost, page+"/retry", url.Values{}, auth.RoleOperator); response.Code != http.StatusSeeOther {
+		t.Errorf("%d %s", response.Code, response.Body)
+	}
+
+	if found, err := f.orchestrations.Get(t.Context(), f.db.Reader(), id); err != nil || found.State != environment.OrchestrationPending {
+		t.Errorf("the orchestration is %s, %v", found.State, err)
 	}
 }
 

@@ -6,11 +6,11 @@ import (
 	"net/url"
 
 	"github.com/environment-broker/environment-broker/broker/console/views"
+	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
-	"github.com/environment-broker/environment-broker/process"
 )
 
 // The operator API endpoints for orchestrations.
@@ -85,7 +85,7 @@ func (c *console) showOrchestration(r *http.Request, id, refused string) (result
 		MayPause: running && state != environment.OrchestrationPending && c.may(r, pauseEndpoint), MayResume: state.Stopped() && c.may(r, resumeEndpoint),
 		MayCancel: (running || state.Stopped() || state == environment.OrchestrationPlanned) && c.may(r, stopEndpoint),
 		MayApply:  state == environment.OrchestrationPlanned && c.may(r, applyEndpoint),
-		MayRetry:  found.OperationStats[string(process.Failed)] > 0 && state != environment.OrchestrationCanceling && c.may(r, retryTargetsEndpoint),
+		MayRetry:  orchestration.Retryable(state, found.OperationStats) && c.may(r, retryTargetsEndpoint),
 		Now:       c.API.Clock.Now(),
 	}
 

@@ -93,6 +93,19 @@ func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retr
 	return retried, err
 }
 
+// Retryable reports whether Retry can have an effect on an orchestration: it has failed targets, or its conductor has failed. stats
+// contains the number of targets in each state.
+func Retryable(state environment.OrchestrationState, stats map[string]int) bool {
+	switch {
+	case state == environment.OrchestrationCanceling:
+		return false
+	case state == environment.OrchestrationFailed && (len(stats) == 0 || unfinished(stats) > 0):
+		return true
+	default:
+		return stats[string(environment.TargetFailed)] > 0
+	}
+}
+
 // continueWith stores that targets are retried. If the orchestration has ended, it accepts the failures that are not retried: they could
 // otherwise close the failure gate before the retry starts.
 func (o Orders) continueWith(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, why string) error {

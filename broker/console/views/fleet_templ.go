@@ -620,7 +620,7 @@ func OrchestrationPage(o Orchestration) templ.Component {
 				}
 			}
 			if o.MayRetry {
-				templ_7745c5c3_Err = orchestrationChange(o, "retry", "Retry", "The failed targets are upgraded again.", "primary").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = orchestrationChange(o, "retry", "Retry", "The failed targets are upgraded again. An orchestration that an internal error has stopped continues.", "primary").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
