@@ -258,6 +258,35 @@ func TestInterventions(t *testing.T) {
 	}
 }
 
+// TestRetryIsOffered checks that the page of a failed operation offers a retry only while the operation is the newest one of the instance. After
+// the retry, another one would be rejected.
+func TestRetryIsOffered(t *testing.T) {
+	f := newFixture(t)
+	failed := "/console/operations/" + f.instance("a", process.Failed)
+	form := `action="` + failed + `/retry"`
+
+	if html := f.do(http.MethodGet, failed, nil, auth.RoleOperator).Body.String(); !strings.Contains(html, form) {
+		t.Errorf("the page does not offer a retry: %s", html)
+	}
+
+	f.clock.SetTime(f.clock.Now().Add(time.Second))
+
+	if response := f.do(http.MethodPost, failed+"/retry", url.Values{"reason": {"more quota"}}, auth.RoleOperator); response.Code != http.StatusSeeOther {
+		t.Fatalf("%d %s", response.Code, response.Body)
+	}
+
+	for _, role := range []auth.Role{auth.RoleOperator, auth.RoleViewer} {
+		html := f.do(http.MethodGet, failed, nil, role).Body.String()
+		if strings.Contains(html, form) || strings.Contains(html, "Interventions") {
+			t.Errorf("the page offers another retry to the role %s: %s", role, html)
+		}
+
+		if !strings.Contains(html, "The operation was retried.") {
+			t.Errorf("the page does not say that the operation was retried: %s", html)
+		}
+	}
+}
+
 // TestRetryOfConductor checks that the page of an orchestration offers a retry if its conductor has failed, although no target has failed. The
 // retry continues the orchestration.
 func TestRetryOfConductor(t *testing.T) {
