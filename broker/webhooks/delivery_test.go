@@ -200,6 +200,41 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// TestOldestPending checks that the events that a disabled webhook has not received do not count as delayed: their age would hide the delay
+// of another webhook.
+func TestOldestPending(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newFixture(t, db)
+		replica := f.replica(f.store, f.client.Send)
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(f.metrics)
+
+		want := func(reason string, seconds int) {
+			t.Helper()
+
+			const name = "environment_broker_webhook_oldest_seconds"
+
+			text := fmt.Sprintf("# HELP %[1]s Age of the oldest event that is pending for an enabled webhook, or 0. All replicas report the same value.\n"+
+				"# TYPE %[1]s gauge\n%[1]s %[2]d\n", name, seconds)
+			if err := testutil.GatherAndCompare(registry, strings.NewReader(text), name); err != nil {
+				t.Errorf("%s: %v", reason, err)
+			}
+		}
+
+		f.add("gone", eventlog.Filter{}, func(string, http.Header) int { return http.StatusGone })
+		f.accept("one", "1")
+		f.deliver(replica)
+		f.clock.Step(2 * time.Hour)
+		want("the webhook is disabled", 0)
+
+		f.add("failing", eventlog.Filter{}, func(string, http.Header) int { return http.StatusInternalServerError })
+		f.accept("two", "2")
+		f.deliver(replica)
+		f.clock.Step(time.Minute)
+		want("another webhook waits", 60)
+	})
+}
+
 // TestMissedEvents removes events, as retention does, before the receiver has confirmed them: a pending event of a disabled webhook, and
 // an event that an enabled webhook has not examined yet.
 func TestMissedEvents(t *testing.T) {

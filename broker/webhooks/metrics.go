@@ -64,7 +64,7 @@ func disabledMetric() *prometheus.Desc {
 
 func oldestMetric() *prometheus.Desc {
 	return prometheus.NewDesc("environment_broker_webhook_oldest_seconds",
-		"Age of the oldest event that is pending for a webhook, or 0. All replicas report the same value.", nil, nil)
+		"Age of the oldest event that is pending for an enabled webhook, or 0. All replicas report the same value.", nil, nil)
 }
 
 // Describe implements prometheus.Collector.
