@@ -231,5 +231,35 @@ func TestRefreshAfterFailure(t *testing.T) {
 	b.run(chromedp.Navigate("about:blank"))
 }
 
+// TestRefreshAfterDeletion deletes an instance while an operator and a tenant have its page open. The pages must not keep showing the deletion.
+func TestRefreshAfterDeletion(t *testing.T) {
+	t.Parallel()
+
+	f := start(t, time.Second)
+	harness.InjectClusterFaults(t, f.Garden, harness.StuckClusters())
+
+	dashboard := f.order("one", "my-runtime")
+
+	operators, tenants := open(t, f.base), open(t, f.base)
+	operators.logIn(viewer)
+	operators.visit("/console/instances/one")
+	operators.waitState("provisioning")
+
+	*tenants.allowed = []string{f.issuer.Listener.Addr().String()}
+
+	tenants.visit(dashboard)
+	tenants.run(chromedp.Click("a.button", chromedp.ByQuery))
+	tenants.waitText("creating")
+
+	harness.InjectClusterFaults(t, f.Garden, nil)
+	f.client.Delete("one", harness.PlanAWS)
+	operators.waitText("The instance does not exist.")
+	tenants.waitText("This page does not exist")
+
+	// htmx reports the responses with 404.
+	operators.taken()
+	tenants.taken()
+}
+
 // fetchAction returns an action that answers the request with the given ID instead of the server.
 type fetchAction func(fetch.RequestID) chromedp.Action

@@ -165,10 +165,11 @@
     }
   });
 
-  // 401 means that the session has ended. Reloading the page leads to the login.
+  // 401 means that the session has ended: reloading the page leads to the login. 404 in response to a refresh means that the object of the
+  // page has been deleted: reloading the page says so, and ends the refreshes.
   document.addEventListener("htmx:responseError", function (event) {
     const status = event.detail.xhr.status;
-    if (status === 401) window.location.reload();
+    if (status === 401 || status === 404 && isRefresh(event)) window.location.reload();
     if (status === 429 || status >= 500) refreshLater(event);
   });
   document.addEventListener("htmx:sendError", refreshLater);
