@@ -200,7 +200,7 @@ func newContextListCommand(session *session) *cobra.Command {
 			var (
 				shown = []shownContext{}
 				rows  = output.Rows{
-					Head: []string{"CURRENT", "NAME", "ADDRESS", "USER", "PROVISIONER"}, IDs: stored.names(),
+					Head: []string{"CURRENT", "NAME", "ADDRESS", "USER", "PROVISIONER"}, IDs: append([]string{}, stored.names()...),
 					WideColumns: 1, // the Provisioner
 					None:        "No contexts found. 'ebctl login' creates one.",
 				}
