@@ -48,7 +48,9 @@ func (b *fakeBroker) listEvents(w http.ResponseWriter, r *http.Request) {
 		size, _ := strconv.Atoi(r.URL.Query().Get("page_size"))
 		more := len(found) > size
 		found = found[:min(size, len(found))]
-		answer(w, http.StatusOK, operatorapi.CloudEventList{Data: found, Count: len(found), After: int64(after + len(found)), More: more})
+		answer(w, http.StatusOK, operatorapi.CloudEventList{
+			Data: found, Count: len(found), After: int64(after + len(found)), Last: int64(len(b.scenario.Events)), More: more,
+		})
 
 		return
 	}

@@ -123,7 +123,8 @@ func (f *eventFlags) list(ctx context.Context, client *brokerclient.Client, limi
 			return all, err
 		}
 
-		all.Data, all.After, all.More, params.After = append(all.Data, page.Data...), page.After, page.More, page.After
+		all.Data, all.After, all.Last, all.More = append(all.Data, page.Data...), page.After, page.Last, page.More
+		params.After = page.After
 	}
 
 	all.Count = len(all.Data)
