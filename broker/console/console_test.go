@@ -69,6 +69,33 @@ func TestPages(t *testing.T) {
 	})
 }
 
+// TestExpired checks that the page of an expired instance says when it expired, not that it expires now.
+func TestExpired(t *testing.T) {
+	f := newFixture(t)
+	expires := f.clock.Now().Add(time.Hour)
+
+	f.instance("lasting", process.Succeeded, func(i *environment.Instance) { i.ExpiresAt = expires })
+	f.instance("expired", process.Succeeded, func(i *environment.Instance) { i.ExpiresAt = f.clock.Now() })
+
+	if _, err := storage.Exec(t.Context(), f.db.Writer(), `UPDATE instances SET expired_at = expires_at WHERE id = 'expired'`); err != nil {
+		t.Fatal(err)
+	}
+
+	f.clock.SetTime(f.clock.Now().Add(time.Minute))
+
+	for id, wants := range map[string][]string{
+		"lasting": {"<dt>Expires</dt>", `title="2030-01-02 04:04:05 UTC" data-relative="until">in 58m`},
+		"expired": {"<dt>Expired</dt>", `title="2030-01-02 03:04:07 UTC" data-relative="ago">1m`},
+	} {
+		html := f.page("/console/instances/"+id, http.StatusOK)
+		for _, want := range wants {
+			if !strings.Contains(html, want) || strings.Count(html, "<dt>Expire") != 1 {
+				t.Errorf("the page of the instance lacks %s:\n%s", want, html)
+			}
+		}
+	}
+}
+
 // TestLists filters, searches, sorts and pages through the parameters of the address.
 func TestLists(t *testing.T) {
 	f := newFixture(t)

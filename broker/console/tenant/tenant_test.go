@@ -412,6 +412,22 @@ func TestInstancePage(t *testing.T) {
 	}
 }
 
+// TestExpired checks that the page of an expired instance says when it expired, not that it expires now.
+func TestExpired(t *testing.T) {
+	f := newFixture(t)
+	f.add("expired", "ga1", process.Succeeded)
+
+	at := storage.At(time.Now().Add(-time.Hour))
+	if _, err := storage.Exec(t.Context(), f.db.Writer(), `UPDATE instances SET expires_at = ?, expired_at = ?`, at, at); err != nil {
+		t.Fatal(err)
+	}
+
+	_, body := f.client("", map[string]any{"sub": "olga", "account": "ga1"}).get("/console/instances/expired")
+	if !strings.Contains(body, "<dt>Expired</dt>") || strings.Contains(body, "<dt>Expires</dt>") {
+		t.Errorf("the page does not say when the instance expired: %s", body)
+	}
+}
+
 // TestPageOfReusedID checks that the page of an instance shows no operation of a deleted instance with the same ID.
 func TestPageOfReusedID(t *testing.T) {
 	f := newFixture(t)
