@@ -70,9 +70,14 @@ func (t Token) goodUntil() time.Time {
 }
 
 // Discard removes the cached token if it equals rejected, the token that the upstream has rejected. A newer token that a
-// concurrent call has requested stays in the cache. If rejected is empty, Discard removes any token.
-func (t *Tokens) Discard(rejected string) {
-	t.turn <- struct{}{}
+// concurrent call has requested stays in the cache. If rejected is empty, Discard removes any token. While another caller requests a
+// token, Discard waits. If its context ends during the wait, it removes nothing: the requested token replaces the rejected one.
+func (t *Tokens) Discard(ctx context.Context, rejected string) {
+	select {
+	case t.turn <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
 	defer t.unlock()
 
 	if rejected == "" || t.current.Value == rejected {

@@ -59,7 +59,7 @@ func (c *call) MakeRequest(ctx context.Context, request *graphql.Request, respon
 			return err
 		}
 
-		c.client.tokens.Discard(token)
+		c.client.tokens.Discard(limited, token)
 	}
 }
 

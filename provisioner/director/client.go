@@ -125,7 +125,7 @@ func (c *Client) Probe(ctx context.Context) error {
 
 // ProbeToken tests the token endpoint: it requests a new access token even if the cached token is still valid.
 func (c *Client) ProbeToken(ctx context.Context) error {
-	c.tokens.Discard("")
+	c.tokens.Discard(ctx, "")
 
 	_, err := c.tokens.Get(ctx)
 

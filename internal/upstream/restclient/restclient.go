@@ -132,7 +132,7 @@ func (c *Client) Do(ctx context.Context, request Request) error {
 	answer, err := c.send(limited, request, token)
 	if err == nil && answer.Status == http.StatusUnauthorized && c.tokens != nil {
 		// The system may revoke tokens before they expire.
-		c.tokens.Discard(token)
+		c.tokens.Discard(limited, token)
 
 		if token, err = c.token(limited); err != nil {
 			return unsent{err}
