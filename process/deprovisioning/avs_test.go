@@ -71,6 +71,7 @@ func TestAvSFaults(t *testing.T) {
 		"is slow":                  {"a call has a timeout", simulator.Fault{Delay: time.Minute, Times: lasting}, interval},
 		"returns no JSON/unlinked": {"a proxy may have answered", simulator.Fault{Operation: unlink, Body: "<html>"}, interval},
 		"returns no JSON/removed":  {"a proxy may have answered", simulator.Fault{Operation: remove, Body: "<html>"}, interval},
+		"returns no JSON/404":      {"a proxy without a backend does not know the evaluation", simulator.Fault{Operation: remove, Status: http.StatusNotFound, Body: "<html>"}, interval},
 		"is unreachable, or its response is lost/lost: unlinked": {"a removal whose response was lost is repeated", simulator.Fault{Operation: unlink, Lost: true}, interval},
 		"is unreachable, or its response is lost/lost: removed":  {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
 		"the token endpoint returns no token":                    {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},

@@ -63,6 +63,7 @@ func TestEDPFaults(t *testing.T) {
 		"is unreachable, or its response is lost/lost":   {"a removal whose response was lost is repeated", simulator.Fault{Operation: remove, Lost: true}, interval},
 		"returns no JSON/tenant":                         {"a proxy may have answered", simulator.Fault{Operation: remove, Body: "<html>"}, interval},
 		"returns no JSON/metadata":                       {"a proxy may have answered", simulator.Fault{Operation: "deleteMetadata", Body: "<html>"}, interval},
+		"returns no JSON/404":                            {"a proxy without a backend does not know the tenant", simulator.Fault{Operation: remove, Status: http.StatusNotFound, Body: "<html>"}, interval},
 		"the token endpoint returns no token":            {"the token is no JSON", simulator.Fault{Operation: simulator.TokenOperation, Body: "<html>"}, interval},
 		"the token endpoint returns 400, 401 or 403/401": {"an operator can correct the credentials", simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized}, interval},
 		"the token endpoint returns 400, 401 or 403/400": {"an operator can correct the credentials", simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusBadRequest}, interval},

@@ -62,6 +62,11 @@ func TestIASFaults(t *testing.T) {
 			simulator.Fault{Operation: "deleteServiceProvider", Body: "<html>", Times: lasting},
 			"IAS could not remove the service provider: it returned a response that is not the expected JSON", interval,
 		},
+		"returns no JSON/404 to the removal": {
+			"a proxy without a backend does not know the service provider",
+			simulator.Fault{Operation: "deleteServiceProvider", Status: http.StatusNotFound, Body: "<html>", Times: lasting},
+			"IAS could not remove the service provider: it returned a response that is not the expected JSON", interval,
+		},
 		"returns no JSON/to the search": {
 			"a proxy may answer with HTML",
 			simulator.Fault{Operation: "getCompany", Body: "<html>", Times: lasting},

@@ -122,6 +122,22 @@ func TestDeletionDuringRestoration(t *testing.T) {
 	}
 }
 
+// TestDeletionWithoutCRD removes a Kyma resource from a control plane that no longer serves its kind.
+func TestDeletionWithoutCRD(t *testing.T) {
+	plane, records, steps := handedOver(t)
+	plane.Inject(simulator.Fault{Status: http.StatusNotFound, Body: "404 page not found\n", Times: 2})
+
+	for _, step := range steps[:2] {
+		if _, wait, err := run(t, step, newOperation(environment.Data{Instance: withRuntime("r-1")})); err != nil || wait != 0 {
+			t.Fatalf("%s runs again after %s, %v", step.Name(), wait, err)
+		}
+	}
+
+	if kyma := records.Of(environment.KindKymaResource); kyma.State != "" {
+		t.Errorf("the Kyma resource is still recorded: %v", kyma)
+	}
+}
+
 // TestDeletionFaults checks after which faults a step is repeated, and the recorded state after the window.
 //
 //faults:table lifecycle-manager.md#removal
@@ -147,6 +163,7 @@ func TestDeletionFaults(t *testing.T) {
 		"is slow":                                      {"a call has a timeout", simulator.Fault{Delay: time.Minute}, 0, interval, left, created},
 		"returns no JSON/deletion":                     {"a proxy may answer with HTML", simulator.Fault{Body: "<html>"}, 0, interval, left, created},
 		"returns no JSON/read":                         {"a proxy may answer with HTML", simulator.Fault{Operation: get, Body: "<html>"}, 1, interval, left, created},
+		"returns no JSON/404":                          {"a proxy without a backend does not know the object", simulator.Fault{Status: http.StatusNotFound, Body: "<html>"}, 0, interval, left, created},
 		"returns no JSON/Secret":                       {"a proxy may answer with HTML", simulator.Fault{Operation: remove, Body: "<html>"}, 2, interval, "", left},
 		"is unreachable, or its response is lost/lost": {"the deletion is repeated", simulator.Fault{Lost: true}, 0, interval, left, created},
 		"429, 503 with Retry-After/429":                {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 0, 42 * time.Second, left, created},

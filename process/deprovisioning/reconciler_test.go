@@ -68,8 +68,9 @@ func TestDeregistration(t *testing.T) {
 		wantWait time.Duration
 	}{
 		"DELETE: unreachable, or the response is lost/unreachable": {"an outage can pass", simulator.Fault{Unsent: true}, interval},
-		"DELETE: slow":    {"a call has a timeout", simulator.Fault{Delay: time.Minute}, interval},
-		"DELETE: no JSON": {"a proxy may answer with HTML", simulator.Fault{Body: "<html>"}, interval},
+		"DELETE: slow":         {"a call has a timeout", simulator.Fault{Delay: time.Minute}, interval},
+		"DELETE: no JSON/HTML": {"a proxy may answer with HTML", simulator.Fault{Body: "<html>"}, interval},
+		"DELETE: no JSON/404":  {"a proxy without a backend does not know the runtime", simulator.Fault{Status: http.StatusNotFound, Body: "<html>"}, interval},
 		"DELETE: unreachable, or the response is lost/lost": {"a removal whose response was lost is repeated", simulator.Fault{Lost: true}, interval},
 		"DELETE: 429, 503 with Retry-After/429":             {"the pause of the system counts", simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42}, 42 * time.Second},
 		"DELETE: 429, 503 with Retry-After/503":             {"at most five minutes", simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, 5 * time.Minute},
@@ -163,7 +164,8 @@ func TestDeregistrationStatuses(t *testing.T) {
 		"delete_error, error/error":  {reason: "the Reconciler has given up", status: reconciler.Error, want: environment.OutsideLeftOver},
 		"reading the status: unreachable, or the response is lost/unreachable": {reason: "an outage can pass", fault: simulator.Fault{Unsent: true}, wantWait: failed, want: environment.OutsideRemoving},
 		"reading the status: slow":                                      {reason: "a call has a timeout", fault: simulator.Fault{Delay: time.Minute}, wantWait: failed, want: environment.OutsideRemoving},
-		"reading the status: no JSON":                                   {reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantWait: failed, want: environment.OutsideRemoving},
+		"reading the status: no JSON/HTML":                              {reason: "a proxy may answer with HTML", fault: simulator.Fault{Body: "<html>"}, wantWait: failed, want: environment.OutsideRemoving},
+		"reading the status: no JSON/404":                               {reason: "a proxy without a backend does not know the runtime", fault: simulator.Fault{Status: http.StatusNotFound, Body: "<html>"}, wantWait: failed, want: environment.OutsideRemoving},
 		"reading the status: unreachable, or the response is lost/lost": {reason: "a lost response is repeated", fault: simulator.Fault{Lost: true}, wantWait: failed, want: environment.OutsideRemoving},
 		"reading the status: 400, 409 and other statuses/400":           {reason: "it may pass", fault: simulator.Fault{Status: http.StatusBadRequest}, wantWait: failed, want: environment.OutsideRemoving},
 		"reading the status: 401, 403/401":                              {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, wantWait: failed, want: environment.OutsideRemoving},

@@ -3,8 +3,10 @@ package lifecyclemanager
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
@@ -26,6 +28,8 @@ const (
 	annotationExpiry = "environment-broker.io/kubeconfig-expires-at"
 	// host is a placeholder for the host in request URLs. The transport replaces it with the control plane's host.
 	host = "http://control-plane"
+	// textUnserved is the body of an API server's response to a request for a kind that it does not serve.
+	textUnserved = "404 page not found"
 )
 
 // Client applies and deletes the objects in the control plane that belong to runtimes. It is safe for concurrent use.
@@ -66,9 +70,22 @@ func (c *Client) LabelKyma(ctx context.Context, ref Ref, instance environment.In
 	return err
 }
 
+// do sends the request. If the API server does not serve the kind of the object, the error is of kind failure.NotFound, because the
+// object does not exist. For such a request, an API server returns a text instead of JSON.
+func (c *Client) do(ctx context.Context, request restclient.Request) error {
+	err := c.rest.Do(ctx, request)
+
+	status, is := errors.AsType[*restclient.StatusError](err)
+	if is && status.Status == http.StatusNotFound && strings.TrimSpace(status.Body) == textUnserved {
+		return failure.Wrap(failure.NotFound, err, "%s", failure.Of(err).Text).WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)
+	}
+
+	return err
+}
+
 // merge changes the given fields of an existing object.
 func (c *Client) merge(ctx context.Context, ref Ref, action string, fields any) error {
-	return c.rest.Do(ctx, restclient.Request{
+	return c.do(ctx, restclient.Request{
 		Method: http.MethodPatch, URL: host + ref.path(), ContentType: contentMerge, Action: action, Body: fields, Into: &json.RawMessage{},
 	})
 }
@@ -91,7 +108,7 @@ func (c *Client) ApplyKyma(ctx context.Context, objects Objects) error {
 // apply creates or changes an object by server-side apply. If the API server does not know the kind or the namespace, the error is
 // transient, because an operator can install Lifecycle Manager.
 func (c *Client) apply(ctx context.Context, ref Ref, object any, action string) error {
-	err := c.rest.Do(ctx, restclient.Request{
+	err := c.do(ctx, restclient.Request{
 		Method: http.MethodPatch, URL: host + ref.path() + "?" + url.Values{"fieldManager": {fieldManager}, "force": {"true"}}.Encode(),
 		ContentType: contentApply, Action: action, Body: object, Into: &json.RawMessage{},
 	})
@@ -111,7 +128,7 @@ func (c *Client) apply(ctx context.Context, ref Ref, object any, action string) 
 
 // Delete deletes the object. It succeeds if the object does not exist. An object with finalizers still exists for some time.
 func (c *Client) Delete(ctx context.Context, ref Ref) error {
-	err := c.rest.Do(ctx, restclient.Request{
+	err := c.do(ctx, restclient.Request{
 		Method: http.MethodDelete, URL: host + ref.path(), Action: "delete " + describe(ref), Into: &json.RawMessage{},
 	})
 	if failure.Is(err, failure.NotFound) {
@@ -125,7 +142,7 @@ func (c *Client) Delete(ctx context.Context, ref Ref) error {
 func (c *Client) Status(ctx context.Context, kyma Ref) (Status, error) {
 	var raw json.RawMessage
 
-	err := c.rest.Do(ctx, restclient.Request{
+	err := c.do(ctx, restclient.Request{
 		Method: http.MethodGet, URL: host + kyma.path(), Action: "read the Kyma resource of the runtime", Into: &raw,
 	})
 	if err != nil {

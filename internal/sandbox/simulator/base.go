@@ -27,7 +27,7 @@ type Fault struct {
 	// Status is the HTTP status of the response. RetryAfter is the value of its Retry-After header, in seconds.
 	Status     int `json:"status,omitempty"`
 	RetryAfter int `json:"retryAfter,omitempty"`
-	// Body is the body of a response with status 200.
+	// Body is the body of the response. With Body alone, the status is 200. With Status alone, the body is a JSON object.
 	Body string `json:"body,omitempty"`
 	// Unsent breaks the connection before the call is executed; Lost breaks it afterwards.
 	Unsent bool `json:"unsent,omitempty"`
@@ -141,7 +141,12 @@ func (b *Base) Handle(operation string, execute http.HandlerFunc) http.HandlerFu
 				recorded.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
 			}
 
-			http.Error(recorded, http.StatusText(fault.Status), fault.Status)
+			if fault.Body == "" {
+				WriteJSON(recorded, fault.Status, map[string]string{"error": http.StatusText(fault.Status)})
+			} else {
+				recorded.WriteHeader(fault.Status)
+				_, _ = recorded.Write([]byte(fault.Body))
+			}
 		case fault.Body != "":
 			_, _ = recorded.Write([]byte(fault.Body))
 		default:

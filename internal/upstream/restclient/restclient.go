@@ -119,7 +119,8 @@ func NotExecuted(err error) bool {
 //
 //   - Transient if the system is unreachable, slow or overloaded (408, 429, 500 and above), returns no valid JSON, or rejects the
 //     credentials, which an operator can correct (401, 403);
-//   - NotFound for 404, Conflict for 409, and Permanent for other statuses.
+//   - NotFound for 404, Conflict for 409, and Permanent for other statuses. A 404 with a body that is not JSON is Transient: it may be a
+//     proxy's error page, which does not prove that the object is missing.
 func (c *Client) Do(ctx context.Context, request Request) error {
 	limited, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
@@ -250,14 +251,15 @@ func (c *Client) result(request Request, got answer) error {
 	switch code := got.Status; {
 	case succeeded(code):
 		if !got.listed && (request.List != nil || !decodes(got.content, request.Into)) {
-			return c.transient(failure.ReasonHTTPStatus, nil, "%s could not %s: it returned a response that is not the expected JSON",
-				c.options.Title, request.Action)
+			return c.unexpected(request, nil)
 		}
 
 		return nil
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		return c.transient(failure.ReasonHTTPStatus, status, "%s rejects our credentials with HTTP status %d: an operator must correct %s",
 			c.options.Title, code, c.options.Settings)
+	case code == http.StatusNotFound && !decodes(got.content, nil):
+		return c.unexpected(request, status)
 	case code == http.StatusNotFound:
 		kind = failure.NotFound
 	case code == http.StatusConflict:
@@ -303,6 +305,17 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	}
 
 	return unreachable
+}
+
+// unexpected returns the error for a response that is not the expected JSON. status is the cause, or nil after a success.
+func (c *Client) unexpected(request Request, status *StatusError) error {
+	var cause error
+	if status != nil {
+		cause = status
+	}
+
+	return c.transient(failure.ReasonHTTPStatus, cause, "%s could not %s: it returned a response that is not the expected JSON",
+		c.options.Title, request.Action)
 }
 
 // tooLarge returns the error for a response with more than limit bytes.

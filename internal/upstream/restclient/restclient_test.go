@@ -28,6 +28,9 @@ func TestResponses(t *testing.T) {
 		"Denied":    {"an operator can correct credentials", 401, `hidden`, "", failure.Transient, time.Second},
 		"Forbidden": {"an operator can correct rights", 403, `hidden`, "", failure.Transient, time.Second},
 		"NotFound":  {"the object does not exist", 404, ``, "", failure.NotFound, time.Second},
+		"Missing":   {"the object does not exist", 404, `{"error": "hidden"}`, "", failure.NotFound, time.Second},
+		"Page":      {"a proxy without a backend may answer", 404, `<html>hidden</html>`, "", failure.Transient, time.Second},
+		"Text":      {"a proxy without a backend may answer", 404, `default backend - 404`, "", failure.Transient, time.Second},
 		"Timeout":   {"408 can pass", 408, ``, "", failure.Transient, time.Second},
 		"Conflict":  {"the object exists", 409, ``, "", failure.Conflict, time.Second},
 		"TooMany":   {"the system asks for a pause", 429, ``, "42", failure.Transient, 42 * time.Second},
@@ -142,6 +145,7 @@ func TestIgnoredResponses(t *testing.T) {
 		"Page":   {"a proxy that answers has not passed the request on", 200, "<html>hidden</html>", failure.Transient},
 		"Text":   {"a text may be that of a proxy", 202, "hidden", failure.Transient},
 		"Cut":    {"the rest may be lost", 200, `{"id": `, failure.Transient},
+		"404":    {"a proxy without a backend proves nothing about the object", 404, "default backend - 404", failure.Transient},
 	}
 
 	for name, c := range cases {
@@ -185,6 +189,7 @@ func TestNotExecuted(t *testing.T) {
 		"Rejected":    {"the system has answered", token, status(http.StatusBadRequest), true},
 		"Failed":      {"the system has answered", token, status(http.StatusServiceUnavailable), true},
 		"Redirected":  {"redirects are not followed", token, status(http.StatusFound), true},
+		"Page":        {"a proxy without a backend has not sent the request", token, http.NotFound, true},
 		"Denied":      {"the second token was rejected as well", token, status(http.StatusUnauthorized), true},
 		"Token":       {"the request waits for a token", `{}`, nil, true},
 		"Gateway":     {"the gateway may have sent the request", token, status(http.StatusGatewayTimeout), false},
