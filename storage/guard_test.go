@@ -9,6 +9,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/sandbox/postgrestest"
 	"github.com/environment-broker/environment-broker/storage"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
+	"github.com/environment-broker/environment-broker/test/harness"
 )
 
 // TestNoCallOutlivesItsContext freezes the connection to the database before or during a call.
@@ -109,6 +110,33 @@ func TestSlowDatabaseIsUnavailable(t *testing.T) {
 
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("the call waited %s for the response", took)
+	}
+}
+
+// TestAbandonedReadsEnd checks that the server ends a read when its context ends. Otherwise, the server continues to search large
+// tables for clients that have gone.
+func TestAbandonedReadsEnd(t *testing.T) {
+	db := storagetest.Open(t, postgrestest.Database(t))
+
+	for name, query := range map[string]string{
+		"a query":                          `SELECT CAST(pg_sleep(?) AS TEXT)`,
+		"a query planned for its argument": storage.Unprepared + `SELECT CAST(pg_sleep(?) AS TEXT)`,
+		"a query with an expression":       `WITH slow AS MATERIALIZED (SELECT CAST(pg_sleep(?) AS TEXT) AS value) SELECT value FROM slow`,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+
+		if _, err := storage.Get[string](ctx, db.Reader(), query, 3600); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v, want a timeout", name, err)
+		}
+
+		cancel()
+
+		harness.Until(t, "the end of "+name, func() bool {
+			running, err := storage.Get[int](t.Context(), db.Reader(), `SELECT count(*) FROM pg_stat_activity
+				WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND query LIKE '%pg_sleep%'`)
+
+			return err == nil && running == 0
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -26,8 +27,18 @@ func reportUnreplicated(found *atomic.Bool) func(*pq.Error) {
 	}
 }
 
-// reads reports whether a query is a SELECT, and therefore commits nothing.
-func reads(query string) bool { return strings.HasPrefix(strings.TrimSpace(query), "SELECT") }
+// reads reports whether a query is a SELECT, possibly after Unprepared or after common table expressions that change nothing, and
+// therefore commits nothing.
+func reads(query string) bool {
+	query = strings.TrimSpace(strings.TrimPrefix(query, Unprepared))
+	if !strings.HasPrefix(query, "WITH") {
+		return strings.HasPrefix(query, "SELECT")
+	}
+
+	upper := strings.ToUpper(query)
+
+	return !slices.ContainsFunc([]string{"INSERT", "UPDATE", "DELETE", "MERGE"}, func(word string) bool { return strings.Contains(upper, word) })
+}
 
 // checked returns the error of a call. It also returns an error after a commit that no standby has confirmed, and after an answer
 // from a former primary. If the server rejected a write as read-only, checked marks the connection as broken, so that the next
