@@ -26,6 +26,10 @@ type fixture struct {
 	polls   int
 	ending  bool
 	refusal error
+	// deletes makes the deletion of the instance begin with the last poll. restored counts the calls that end the AvS maintenance; all of
+	// them fail.
+	deletes  bool
+	restored int
 	// announced are the IDs of the upgrades about which customers were informed, each with the number of orders at that time.
 	announced []string
 }
@@ -52,8 +56,17 @@ func (w *fixture) UpgradeRuntime(_ context.Context, caller provisionerclient.Cal
 
 func (w *fixture) OperationStatus(context.Context, string, string) (provisionerclient.Operation, error) {
 	w.polls++
+	w.ending = w.ending || w.deletes
 
 	return w.status, nil
+}
+
+func (w *fixture) Begin(context.Context, process.Record) error { return nil }
+
+func (w *fixture) End(context.Context, process.Record) error {
+	w.restored++
+
+	return failure.New(failure.Transient, "AvS cannot be reached")
 }
 
 func (w *fixture) Update(_ environment.Instance, change environment.Update) process.Effect {
@@ -76,10 +89,12 @@ func newFixture() *fixture {
 	}
 }
 
-func (w *fixture) process() process.Process[environment.Data] {
-	return Process(Options{Provisioner: w, Options: upgrading.Options{Instances: w, Notifications: w, Waiter: provisionerwait.Waiter{
+func (w *fixture) process() process.Process[environment.Data] { return Process(w.options()) }
+
+func (w *fixture) options() Options {
+	return Options{Provisioner: w, Options: upgrading.Options{Instances: w, Notifications: w, Waiter: provisionerwait.Waiter{
 		Operations: w, Limit: time.Hour, Pace: func(time.Duration) time.Duration { return time.Second },
-	}}})
+	}}}
 }
 
 // run runs all steps, as the engine does, until one of them waits or fails.
@@ -189,6 +204,32 @@ func TestNotAfter(t *testing.T) {
 			_, _, err := stepstest.Run(t, w.process().Stages, operation)
 			if late := failure.Of(err).Reason == failure.ReasonNotStarted; len(w.orders) != c.orders || len(w.announced) != c.orders || late != (c.orders == 0) {
 				t.Errorf("%s: orders %v, announced %v, %v", c.reason, w.orders, w.announced, err)
+			}
+		})
+	}
+}
+
+// TestDeletionAfterTheUpgrade checks that an outage of AvS does not delay a deletion that arrives when the cluster has been upgraded, and
+// that the result is recorded: a suspended instance keeps it.
+func TestDeletionAfterTheUpgrade(t *testing.T) {
+	for name, deletes := range map[string]bool{"lasting": false, "deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture()
+			w.deletes = deletes
+
+			options := w.options()
+			options.Maintenance = w
+
+			operation := process.NewOperation(process.Record{ID: "op-2", InstanceID: "instance-1"},
+				environment.Data{Upgrade: &environment.Upgrade{Version: "1.35"}}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+
+			_, wait, err := stepstest.Run(t, Process(options).Stages, operation)
+			if err != nil || (wait == 0) != deletes || (w.restored == 0) != deletes {
+				t.Errorf("runs again after %s, %v, and AvS was called %d times", wait, err, w.restored)
+			}
+
+			if version := w.instance.Request.Cluster.KubernetesVersion; (version == "1.35") != deletes {
+				t.Errorf("the row has %s", version)
 			}
 		})
 	}

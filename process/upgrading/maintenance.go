@@ -36,15 +36,11 @@ func beginMaintenance(maintenance Maintenance) Step {
 		})
 }
 
-// endMaintenance restores the states of the evaluations. If the runtime is being removed, the removal also removes the
-// evaluations. If the upgrade fails or the window passes, a background job restores the states.
+// endMaintenance restores the states of the evaluations. If the upgrade fails or the window passes, a background job restores the
+// states.
 func endMaintenance(maintenance Maintenance) Step {
 	return process.StepFunc("AVS_Restore_Status",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {
-			if operation.Data.Upgrade.Preempted {
-				return process.Noted(operation, textPreempted), 0, nil
-			}
-
 			if err := maintenance.End(ctx, operation.Record); err != nil {
 				return process.RetryOperationWithoutFail(operation, "", err, restclient.RetryAfter(err, endInterval), maintenanceWindow)
 			}

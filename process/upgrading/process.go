@@ -45,7 +45,7 @@ func (o Options) Process(kind string, tasks Tasks) process.Process[environment.D
 		Stages: []process.Stage[environment.Data]{
 			{Name: "upgrade", Retry: retry, Steps: tasks.Order},
 			{Name: "check", Retry: retry, RetryFrom: "upgrade", Steps: tasks.Check},
-			{Name: "restore", Retry: retry, Steps: []process.Task[environment.Data]{o.monitoring(endMaintenance(o.Maintenance))}},
+			{Name: "restore", Retry: retry, Steps: []process.Task[environment.Data]{o.monitoring(o.unlessEnding(endMaintenance(o.Maintenance)))}},
 			{Name: "record", Retry: retry, Steps: process.Steps(tasks.Record)},
 		},
 	}
@@ -56,20 +56,44 @@ func (o Options) Process(kind string, tasks Tasks) process.Process[environment.D
 func (o Options) Preemptible(step Step) Step {
 	return process.StepFunc(step.Name(),
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
-			ending := operation.Data.Upgrade.Preempted
-			if !ending {
-				var err error
-				if ending, err = o.Instances.RuntimeEnding(ctx, operation.InstanceID); err != nil {
-					return operation, 0, err
-				}
-			}
+			ending, err := o.ending(ctx, operation)
 
-			if ending {
+			switch {
+			case err != nil:
+				return operation, 0, err
+			case ending:
 				return preempted(operation), 0, nil
+			default:
+				return step.Run(ctx, operation, log)
 			}
-
-			return step.Run(ctx, operation, log)
 		})
+}
+
+// unlessEnding is like Preemptible for a step after the change. It does not mark the operation as preempted, because the result must
+// be recorded: an instance that is being suspended keeps it. The removal of the runtime also removes the evaluations.
+func (o Options) unlessEnding(step Step) Step {
+	return process.StepFunc(step.Name(),
+		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
+			ending, err := o.ending(ctx, operation)
+
+			switch {
+			case err != nil:
+				return operation, 0, err
+			case ending:
+				return process.Noted(operation, textPreempted), 0, nil
+			default:
+				return step.Run(ctx, operation, log)
+			}
+		})
+}
+
+// ending reports whether the runtime is being removed.
+func (o Options) ending(ctx context.Context, operation Operation) (bool, error) {
+	if operation.Data.Upgrade.Preempted {
+		return true, nil
+	}
+
+	return o.Instances.RuntimeEnding(ctx, operation.InstanceID)
 }
 
 // BeginMaintenance returns the step that suppresses alerts about the instance before the upgrade changes anything.
