@@ -372,21 +372,22 @@ func TestAccountMovementRenewsLabels(t *testing.T) {
 	b := newFixture(t, func(options *broker.Options) { options.AccountMovement = true })
 	b.provisioned(instanceID)
 
-	later := outsideobjects.Result{DueAt: b.clock.Now().Add(4 * time.Hour)}
-
 	for system, kind := range map[string]string{
 		environment.SystemLifecycleManager: environment.KindKubeconfig, environment.SystemReconciler: environment.KindCluster,
 	} {
 		object := environment.OutsideObject{InstanceID: instanceID, System: system, Kind: kind, Key: "runtime", State: environment.OutsideCreated}
 
 		if err := b.options.DB.InTx(t.Context(), func(tx storage.Tx) error {
-			if err := b.objects.Insert(t.Context(), tx, object, b.clock.Now()); err != nil {
-				return err
-			}
-
-			return b.objects.EndRenewal(t.Context(), tx, object, later)
+			return b.objects.Insert(t.Context(), tx, object, b.clock.Now())
 		}); err != nil {
 			t.Fatal(err)
+		}
+
+		// The next renewal is due in four hours.
+		if began, err := b.objects.BeginRenewal(t.Context(), outsideobjects.Renewal{
+			Object: object, Now: b.clock.Now(), RetryAt: b.clock.Now().Add(4 * time.Hour),
+		}); err != nil || !began {
+			t.Fatalf("the first renewal begins: %t, %v", began, err)
 		}
 	}
 

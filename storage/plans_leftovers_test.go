@@ -74,6 +74,7 @@ func (s stores) leftoverCalls() map[string]call {
 func (s stores) objectCalls() map[string]call {
 	object := environment.OutsideObject{InstanceID: "i100", System: environment.SystemEDP, Kind: environment.KindDataTenant, Key: "subaccount-100"}
 	cluster := environment.OutsideObject{InstanceID: "i100", System: environment.SystemReconciler, Kind: environment.KindCluster, Key: "r100"}
+	renewal := outsideobjects.Renewal{Object: cluster, Now: filledAt, RetryAt: filledAt, Until: filledAt}
 
 	by := process.Record{ID: "p100", Lease: process.Lease{Owner: "replica", Fence: 1}}
 
@@ -91,7 +92,7 @@ func (s stores) objectCalls() map[string]call {
 		},
 		"objects.Remove with a configuration": func(ctx context.Context) error { return s.objects.Remove(ctx, by, cluster) },
 		"objects.EndRenewal with a configuration": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			return s.objects.EndRenewal(ctx, tx, cluster, outsideobjects.Result{DueAt: filledAt, IssuedAt: filledAt})
+			return s.objects.EndRenewal(ctx, tx, renewal, outsideobjects.Result{DueAt: filledAt, IssuedAt: filledAt})
 		}),
 		"objects.Set": func(ctx context.Context) error { return s.objects.Set(ctx, by, object, filledAt) },
 		"objects.Insert": s.inTx(func(ctx context.Context, tx storage.Tx) error {
@@ -112,12 +113,12 @@ func (s stores) objectCalls() map[string]call {
 			return err
 		},
 		"objects.BeginRenewal": func(ctx context.Context) error {
-			_, err := s.objects.BeginRenewal(ctx, outsideobjects.Renewal{Object: cluster, Now: filledAt, RetryAt: filledAt, Until: filledAt})
+			_, err := s.objects.BeginRenewal(ctx, renewal)
 
 			return err
 		},
 		"objects.EndRenewal": s.inTx(func(ctx context.Context, tx storage.Tx) error {
-			return s.objects.EndRenewal(ctx, tx, cluster, outsideobjects.Result{DueAt: filledAt})
+			return s.objects.EndRenewal(ctx, tx, renewal, outsideobjects.Result{DueAt: filledAt})
 		}),
 		"objects.Reserve": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.objects.Reserve(ctx, tx, cluster, filledAt)

@@ -142,7 +142,7 @@ func (r Renewer) renew(ctx context.Context, holder Holder, object environment.Ou
 
 	switch {
 	case errors.Is(err, storage.ErrNotFound) || err == nil && instance.RuntimeID == "": // the runtime is being removed, or is a leftover
-		return r.end(ctx, object, holder.Title(), outsideobjects.Result{DueAt: renewal.RetryAt}, environment.Event{})
+		return r.end(ctx, renewal, holder.Title(), outsideobjects.Result{DueAt: renewal.RetryAt}, environment.Event{})
 	case err != nil:
 		return err
 	}
@@ -153,11 +153,11 @@ func (r Renewer) renew(ctx context.Context, holder Holder, object environment.Ou
 
 	switch {
 	case errors.Is(err, errRemoved):
-		return r.end(ctx, object, holder.Title(), outsideobjects.Result{DueAt: renewal.RetryAt}, environment.Event{})
+		return r.end(ctx, renewal, holder.Title(), outsideobjects.Result{DueAt: renewal.RetryAt}, environment.Event{})
 	case err != nil:
 		return r.failed(ctx, holder, renewal, instance, err)
 	default:
-		return r.end(ctx, object, holder.Title(), outcome, environment.Event{
+		return r.end(ctx, renewal, holder.Title(), outcome, environment.Event{
 			Result: resultRenewed, Message: "the kubeconfig for " + holder.Title() + " was renewed",
 		})
 	}
@@ -195,7 +195,8 @@ func (r Renewer) restore(ctx context.Context, renewal *outsideobjects.Renewal) e
 
 // end records the result of a renewal together with the event, if there is one, and counts a successful renewal. If the intent to
 // restore the kubeconfig was stored, the renewal counts as a restoration.
-func (r Renewer) end(ctx context.Context, object environment.OutsideObject, title string, result outsideobjects.Result, event environment.Event) error {
+func (r Renewer) end(ctx context.Context, renewal outsideobjects.Renewal, title string, result outsideobjects.Result, event environment.Event) error {
+	object := renewal.Object
 	event.InstanceID, event.System, event.LastAt = object.InstanceID, object.System, r.Clock.Now()
 	succeeded := event.Result == resultRenewed
 
@@ -224,7 +225,7 @@ func (r Renewer) end(ctx context.Context, object environment.OutsideObject, titl
 			}
 		}
 
-		return r.Objects.EndRenewal(ctx, tx, object, result)
+		return r.Objects.EndRenewal(ctx, tx, renewal, result)
 	})
 	if err == nil && succeeded {
 		r.Results.count(object.System, event.Result)
@@ -274,7 +275,7 @@ func (r Renewer) failed(ctx context.Context, holder Holder, renewal outsideobjec
 		result.Until = renewal.Until
 	}
 
-	return r.end(ctx, renewal.Object, holder.Title(), result, environment.Event{
+	return r.end(ctx, renewal, holder.Title(), result, environment.Event{
 		Result: resultFailed, Message: "renewing the kubeconfig for " + holder.Title() + " failed: " + result.Problem,
 	})
 }

@@ -28,5 +28,5 @@ type Objects interface {
 	DueCredentials(ctx context.Context, systems []string, now time.Time, limit int) ([]environment.OutsideObject, error)
 	BeginRenewal(ctx context.Context, renewal outsideobjects.Renewal) (bool, error)
 	Reserve(ctx context.Context, tx storage.Tx, object environment.OutsideObject, until time.Time) (bool, error)
-	EndRenewal(ctx context.Context, tx storage.Tx, object environment.OutsideObject, result outsideobjects.Result) error
+	EndRenewal(ctx context.Context, tx storage.Tx, renewal outsideobjects.Renewal, result outsideobjects.Result) error
 }

@@ -109,19 +109,25 @@ func (s *Store) Reserve(ctx context.Context, tx storage.Tx, object environment.O
 
 // EndRenewal records the result of a renewal in the caller's transaction. Operations that wait for the renewal then continue,
 // unless result.Until is set. In that case, they wait until that time. If an operation has changed the record in the meantime,
-// EndRenewal records only that the renewal has ended.
-func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, object environment.OutsideObject, result Result) error {
-	changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = ?, problem = ?, renewing_until = ?,
-		issued_at = coalesce(?, issued_at), expires_at = coalesce(?, expires_at)`+whichRenewed,
-		storage.At(result.DueAt), result.Problem, storage.At(result.Until), storage.At(result.IssuedAt), storage.At(result.ExpiresAt),
-		object.InstanceID, object.System, object.Kind, object.Key)
+// EndRenewal records only that the renewal has ended. A request from RequestRenewal that arrived during the renewal stays due, because
+// the renewal may have read the instance before the change that caused the request. If the replica was so slow that another renewal
+// has begun, EndRenewal keeps the reservation of that renewal.
+func (s *Store) EndRenewal(ctx context.Context, tx storage.Tx, renewal Renewal, result Result) error {
+	const ownReservation = `renewing_until = CASE WHEN renewing_until = ? THEN ? ELSE renewing_until END`
+
+	object, reserved, until := renewal.Object, storage.At(renewal.Until), storage.At(result.Until)
+
+	changed, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET due_at = CASE WHEN due_at = ? THEN ? ELSE due_at END, problem = ?,
+		`+ownReservation+`, issued_at = coalesce(?, issued_at), expires_at = coalesce(?, expires_at)`+whichRenewed,
+		storage.At(renewal.RetryAt), storage.At(result.DueAt), result.Problem, reserved, until,
+		storage.At(result.IssuedAt), storage.At(result.ExpiresAt), object.InstanceID, object.System, object.Kind, object.Key)
 	if err == nil && changed == 1 {
 		err = keepConfiguration(ctx, tx, object, result.IssuedAt)
 	}
 
 	if err == nil && changed == 0 {
-		_, err = storage.Exec(ctx, tx, `UPDATE outside_objects SET renewing_until = ?`+whichObject,
-			storage.At(result.Until), object.InstanceID, object.System, object.Kind, object.Key)
+		_, err = storage.Exec(ctx, tx, `UPDATE outside_objects SET `+ownReservation+whichObject,
+			reserved, until, object.InstanceID, object.System, object.Kind, object.Key)
 	}
 
 	return failure.While(err, "recording the credential of instance %s", object.InstanceID)

@@ -91,3 +91,102 @@ func seenRenewal(t *testing.T, store *outsideobjects.Store, by process.Record, o
 
 	return !found[0].Credential.RenewingUntil.IsZero()
 }
+
+// TestRequestDuringARenewal checks that a credential is renewed again if the renewal was requested while another one ran, and that it
+// is not renewed again otherwise.
+func TestRequestDuringARenewal(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		store, object := created(t, db, environment.SystemLifecycleManager, environment.KindKubeconfig)
+		renewal := outsideobjects.Renewal{Object: object, Now: now, RetryAt: now.Add(5 * time.Minute)}
+		later := now.Add(10 * time.Second)
+
+		for _, requested := range []bool{true, false} {
+			begin(t, store, renewal)
+
+			if requested {
+				inTx(t, db, func(tx storage.Tx) error {
+					return store.RequestRenewal(t.Context(), tx, object.InstanceID, []string{object.System}, later)
+				})
+			}
+
+			inTx(t, db, func(tx storage.Tx) error {
+				return store.EndRenewal(t.Context(), tx, renewal, outsideobjects.Result{DueAt: now.Add(time.Hour), IssuedAt: now})
+			})
+
+			due, err := store.DueCredentials(t.Context(), []string{object.System}, later, 9)
+			if err != nil || (len(due) == 1) != requested {
+				t.Fatalf("requested during the renewal: %t, but due afterwards are %+v, %v", requested, due, err)
+			}
+
+			renewal.Now, renewal.RetryAt = later, later.Add(5*time.Minute)
+		}
+	})
+}
+
+// TestLateEndOfARenewal ends a renewal after another replica has begun the next one. Operations must wait until the next one has ended.
+func TestLateEndOfARenewal(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		store, object := created(t, db, environment.SystemReconciler, environment.KindCluster)
+		frozen := outsideobjects.Renewal{Object: object, Now: now, RetryAt: now.Add(5 * time.Minute), Until: now.Add(time.Minute)}
+		begin(t, store, frozen)
+
+		next := outsideobjects.Renewal{Object: object, Now: frozen.RetryAt, RetryAt: frozen.RetryAt.Add(5 * time.Minute), Until: frozen.RetryAt.Add(time.Minute)}
+		begin(t, store, next)
+
+		for _, row := range []struct {
+			name    string
+			renewal outsideobjects.Renewal
+			until   time.Time
+			due     time.Time
+		}{
+			{"the frozen replica", frozen, next.Until, next.RetryAt},
+			{"the next replica", next, time.Time{}, now.Add(time.Hour)},
+		} {
+			inTx(t, db, func(tx storage.Tx) error {
+				return store.EndRenewal(t.Context(), tx, row.renewal, outsideobjects.Result{DueAt: now.Add(time.Hour)})
+			})
+
+			found, err := store.OfInstance(t.Context(), object.InstanceID)
+			if err != nil || len(found) != 1 {
+				t.Fatalf("found %+v, %v", found, err)
+			}
+
+			if got := found[0].Credential; !got.RenewingUntil.Equal(row.until) || !got.RenewAt.Equal(row.due) {
+				t.Errorf("after %s: reserved until %s and due at %s, want %s and %s", row.name, got.RenewingUntil, got.RenewAt, row.until, row.due)
+			}
+		}
+	})
+}
+
+// created records an object with a credential that was never renewed.
+func created(t *testing.T, db *storage.DB, system, kind string) (*outsideobjects.Store, environment.OutsideObject) {
+	t.Helper()
+
+	store, err := outsideobjects.Open(t.Context(), db, storagetest.Keys(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	object := environment.OutsideObject{InstanceID: "instance", System: system, Kind: kind, Key: "runtime", State: environment.OutsideCreated}
+	inTx(t, db, func(tx storage.Tx) error { return store.Insert(t.Context(), tx, object, now) })
+
+	return store, object
+}
+
+// begin begins a renewal.
+func begin(t *testing.T, store *outsideobjects.Store, renewal outsideobjects.Renewal) {
+	t.Helper()
+
+	if began, err := store.BeginRenewal(t.Context(), renewal); err != nil || !began {
+		t.Fatalf("the renewal begins: %t, %v", began, err)
+	}
+}
+
+// inTx does the work in a transaction.
+func inTx(t *testing.T, db *storage.DB, work func(tx storage.Tx) error) {
+	t.Helper()
+
+	if err := db.InTx(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+}

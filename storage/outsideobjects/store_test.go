@@ -247,18 +247,24 @@ func TestConfigurations(t *testing.T) {
 		}
 
 		renewed := outsideobjects.Result{DueAt: now.Add(time.Hour), IssuedAt: now.Add(time.Minute), ExpiresAt: now.Add(time.Hour)}
-		inTx(func(tx storage.Tx) error { return store.EndRenewal(t.Context(), tx, recorded("one"), renewed) })
+		inTx(func(tx storage.Tx) error {
+			return store.EndRenewal(t.Context(), tx, outsideobjects.Renewal{Object: recorded("one")}, renewed)
+		})
 		want("renewed", recorded("one"), "first")
 
 		failed := outsideobjects.Result{DueAt: now.Add(time.Hour), Problem: "away"}
-		inTx(func(tx storage.Tx) error { return store.EndRenewal(t.Context(), tx, recorded("one"), failed) })
+		inTx(func(tx storage.Tx) error {
+			return store.EndRenewal(t.Context(), tx, outsideobjects.Renewal{Object: recorded("one")}, failed)
+		})
 		want("a renewal has failed", recorded("one"), "first")
 
 		set("one", "", environment.NewCredential(now.Add(time.Hour), now.Add(2*time.Hour))) // as an earlier release does
 		want("an earlier release has sent another one", recorded("one"), "")
 
 		renewed.IssuedAt = now.Add(3 * time.Hour)
-		inTx(func(tx storage.Tx) error { return store.EndRenewal(t.Context(), tx, recorded("one"), renewed) })
+		inTx(func(tx storage.Tx) error {
+			return store.EndRenewal(t.Context(), tx, outsideobjects.Renewal{Object: recorded("one")}, renewed)
+		})
 		want("a renewal of an obsolete one", recorded("one"), "")
 
 		if _, err := db.Writer().ExecContext(t.Context(), `UPDATE outside_configurations SET configuration = (
