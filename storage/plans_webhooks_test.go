@@ -50,6 +50,11 @@ func (s stores) webhookCalls() map[string]call {
 
 			return nil
 		},
+		"webhooks.LockCount": s.inTx(func(ctx context.Context, tx storage.Tx) error {
+			_, err := s.webhooks.LockCount(ctx, tx)
+
+			return err
+		}),
 		"webhooks.Delete": s.inTx(func(ctx context.Context, tx storage.Tx) error {
 			_, err := s.webhooks.Delete(ctx, tx, "w9")
 

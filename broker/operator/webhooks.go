@@ -101,8 +101,8 @@ func (a *API) CreateWebhook(r *http.Request) (httpserver.Response, error) {
 	}
 
 	err = a.DB.InTx(r.Context(), func(tx storage.Tx) error {
-		all, err := a.Webhooks.List(r.Context())
-		if err == nil && len(all) >= maxWebhooks {
+		count, err := a.Webhooks.LockCount(r.Context(), tx)
+		if err == nil && count >= maxWebhooks {
 			err = operatorserver.Conflict(fmt.Sprintf("There can be at most %d webhooks.", maxWebhooks))
 		}
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -250,4 +251,31 @@ func TestInvalidWebhooks(t *testing.T) {
 	} {
 		b.want(body, b.send("admin", http.MethodPost, "/webhooks/x/"+path, io.NopCloser(strings.NewReader(body))), http.StatusBadRequest)
 	}
+}
+
+// TestConcurrentWebhooks adds more webhooks at the same time than the database has connections, and than there can be.
+func TestConcurrentWebhooks(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		b := benchOn(t, db)
+
+		var (
+			statuses [60]int
+			running  sync.WaitGroup
+		)
+
+		for i := range statuses {
+			running.Go(func() { statuses[i] = b.order("/webhooks", `{"url": "https://example.com"}`).Status })
+		}
+
+		running.Wait()
+
+		counts := map[int]int{}
+		for _, status := range statuses {
+			counts[status]++
+		}
+
+		if diff := cmp.Diff(map[int]int{http.StatusOK: 50, http.StatusConflict: 10}, counts); diff != "" {
+			t.Errorf("statuses: -want +got\n%s", diff)
+		}
+	})
 }

@@ -98,6 +98,9 @@ type row struct {
 	MissedAt       storage.Time `db:"missed_at"`
 }
 
+// countLock is the key of the lock on the number of webhooks. The keys of other locks are hashes.
+const countLock = 0x776562686f6f6b73 // "webhooks"
+
 const columns = `id, content, types, account, position, created_at, disabled_at, disabled_reason, delivered_at, missed_at`
 
 // webhook returns the webhook. If its content cannot be decrypted, the error is ErrUnreadable, and the result has the other fields.
@@ -194,6 +197,20 @@ func (s *Store) List(ctx context.Context) ([]Webhook, error) {
 	}
 
 	return listed, nil
+}
+
+// LockCount returns the number of webhooks. Other transactions that call it wait until the caller's transaction ends, so together
+// they cannot exceed a limit that each of them checks before Create.
+func (s *Store) LockCount(ctx context.Context, tx storage.Tx) (int, error) {
+	if s.db.Driver() == storage.DriverPostgres { // SQLite has only one writer at a time
+		if _, err := storage.Exec(ctx, tx, `SELECT pg_advisory_xact_lock(?)`, countLock); err != nil {
+			return 0, failure.While(err, "locking the number of webhooks")
+		}
+	}
+
+	count, err := storage.Get[int](ctx, tx, `SELECT count(*) FROM webhooks`)
+
+	return count, failure.While(err, "counting webhooks")
 }
 
 // Delete removes a webhook and its deliveries. It reports false if the webhook does not exist.
