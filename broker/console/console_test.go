@@ -96,6 +96,27 @@ func TestExpired(t *testing.T) {
 	}
 }
 
+// TestExpiredBinding checks that the page of an instance says when a binding has expired.
+func TestExpiredBinding(t *testing.T) {
+	f := newFixture(t)
+	f.instance("one", process.Succeeded)
+
+	for id, expires := range map[string]time.Time{"lasting": f.clock.Now().Add(time.Hour), "past": f.clock.Now().Add(-time.Hour)} {
+		if err := f.bindings.Insert(t.Context(), f.db.Writer(), environment.Binding{
+			ID: id, InstanceID: "one", BindingID: id, State: environment.BindingReady, ExpiresAt: expires, CreatedAt: f.clock.Now(),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	html := f.page("/console/instances/one", http.StatusOK)
+	for _, want := range []string{`data-relative="until">in 1h`, `data-relative="ago">1h00m ago`} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page lacks %s:\n%s", want, html)
+		}
+	}
+}
+
 // TestLists filters, searches, sorts and pages through the parameters of the address.
 func TestLists(t *testing.T) {
 	f := newFixture(t)
@@ -337,6 +358,10 @@ func TestRetryOfConductor(t *testing.T) {
 	conductors, err := f.operations.List(t.Context(), operations.Filter{Kinds: []string{environment.KindOrchestrate}, Limit: 2})
 	if err != nil || len(conductors) != 1 {
 		t.Fatalf("conductors %+v, %v", conductors, err)
+	}
+
+	if html := f.page("/console/operations/"+conductors[0].ID, http.StatusOK); !strings.Contains(html, "<title>orchestrate") || strings.Contains(html, "orchestrate of") {
+		t.Errorf("the page of the conductor names an instance:\n%s", html)
 	}
 
 	f.cancel(conductors[0].ID)

@@ -47,6 +47,7 @@ type fixture struct {
 	db         *storage.DB
 	instances  *instances.Store
 	operations *operations.Store
+	bindings   *bindings.Store
 	entries    *auditlog.Store
 	clock      *clocktesting.FakePassiveClock
 	woken      int
@@ -79,8 +80,7 @@ func newFixtureOn(t *testing.T, db *storage.DB) *fixture {
 
 	f.operations, errs[0] = operations.Open(t.Context(), db, keys)
 	f.instances, errs[1] = instances.Open(t.Context(), db, keys)
-	bound, err := bindings.Open(t.Context(), db, keys)
-	errs[2] = err
+	f.bindings, errs[2] = bindings.Open(t.Context(), db, keys)
 	events, err := instanceevents.Open(t.Context(), db)
 	errs[3] = err
 	f.entries, errs[4] = auditlog.Open(t.Context(), db, time.Hour)
@@ -109,7 +109,7 @@ func newFixtureOn(t *testing.T, db *storage.DB) *fixture {
 	}
 	f.system = upstream.New(upstream.Options{Name: "provisioner", Title: "the Provisioner", Calls: 7})
 	f.handler = console.New(console.Options{Live: f.live(), Bundles: f.hub(), API: operator.New(operator.Options{
-		DB: db, Instances: f.instances, Operations: f.operations, Bindings: bound, Events: events, Entries: f.entries, Catalog: offer,
+		DB: db, Instances: f.instances, Operations: f.operations, Bindings: f.bindings, Events: events, Entries: f.entries, Catalog: offer,
 		Recorder: recorder, Orchestrations: f.orchestrations,
 		Orchestrator: f.orders,
 		Systems:      []*upstream.System{f.system},

@@ -82,8 +82,13 @@ func (c *console) showOperation(r *http.Request, id string, shown views.Operatio
 
 	c.offer(r, &shown, newest)
 
+	title := operation.Kind
+	if operation.InstanceName != "" { // deleted instances and orchestrations have no name
+		title += " of " + operation.InstanceName
+	}
+
 	return result{page: views.Page{
-		Title: operation.Kind + " of " + operation.InstanceName, Section: "/console/operations", Live: live, Body: views.OperationPage(shown),
+		Title: title, Section: "/console/operations", Live: live, Body: views.OperationPage(shown),
 	}}, nil
 }
 

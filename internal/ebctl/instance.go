@@ -222,7 +222,11 @@ func newInstanceUpdateCommand(session *session) *cobra.Command {
 			}
 
 			update.PlanID = offer.plan.ID
-			if maintenance && offer.plan.MaintenanceInfo != nil {
+			if maintenance {
+				if offer.plan.MaintenanceInfo == nil {
+					return brokerclient.Accepted{}, fmt.Errorf("plan %s has no maintenance version in the catalog: update without --maintenance", offer.plan.Name)
+				}
+
 				update.MaintenanceInfo = &domain.MaintenanceInfo{Version: offer.plan.MaintenanceInfo.Version}
 			}
 		}

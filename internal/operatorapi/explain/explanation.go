@@ -91,7 +91,7 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 		InstanceID:   operation.InstanceID,
 		Kind:         operation.Kind,
 		State:        string(operation.State),
-		Summary:      fmt.Sprintf("The %s operation of instance %s %s.", operation.Kind, operation.InstanceID, predicate(operation, now)),
+		Summary:      fmt.Sprintf("The %s %s.", subject(operation), predicate(operation, now)),
 		AcceptedAt:   operation.CreatedAt,
 		OrderedBy:    operation.OrderedBy,
 		TraceID:      operation.TraceID,
@@ -110,6 +110,15 @@ func Of(operation operatorapi.Operation, now time.Time) Explanation {
 
 		TimelineRemovedAt: operation.TimelineRemovedAt,
 	}
+}
+
+// subject returns the operation and its instance as a noun phrase. Operations that conduct orchestrations have no instance.
+func subject(operation operatorapi.Operation) string {
+	if operation.InstanceID == "" {
+		return operation.Kind + " operation"
+	}
+
+	return fmt.Sprintf("%s operation of instance %s", operation.Kind, operation.InstanceID)
 }
 
 // Elapsed returns the time from the acceptance of the operation to its end, or to At if the operation has not ended. It returns 0

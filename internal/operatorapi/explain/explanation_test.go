@@ -74,6 +74,12 @@ func TestOf(t *testing.T) {
 			summary: "The provision operation of instance i is running.",
 			advice:  []string{"No action is needed. " + watch},
 		},
+		"Conductor": {
+			reason:    "the operation of an orchestration has no instance",
+			operation: operation(func(o *operatorapi.Operation) { o.Kind, o.InstanceID, o.Replica = "orchestrate", "", "replica-1" }),
+			summary:   "The orchestrate operation is running.",
+			advice:    []string{"No action is needed. " + watch},
+		},
 		"Waiting": {
 			reason: "the step states the reason; the wait ends at a time or on an event",
 			operation: operation(func(o *operatorapi.Operation) {
