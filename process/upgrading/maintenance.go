@@ -37,7 +37,7 @@ func beginMaintenance(maintenance Maintenance) Step {
 }
 
 // endMaintenance restores the states of the evaluations. If the upgrade fails or the window passes, a background job restores the
-// states.
+// states. The removal of a runtime also removes its evaluations.
 func endMaintenance(maintenance Maintenance) Step {
 	return process.StepFunc("AVS_Restore_Status",
 		func(ctx context.Context, operation Operation, _ logrus.FieldLogger) (Operation, time.Duration, error) {

@@ -45,7 +45,9 @@ func (o Options) Process(kind string, tasks Tasks) process.Process[environment.D
 		Stages: []process.Stage[environment.Data]{
 			{Name: "upgrade", Retry: retry, Steps: tasks.Order},
 			{Name: "check", Retry: retry, RetryFrom: "upgrade", Steps: tasks.Check},
-			{Name: "restore", Retry: retry, Steps: []process.Task[environment.Data]{o.monitoring(o.unlessEnding(endMaintenance(o.Maintenance)))}},
+			{Name: "restore", Retry: retry, Steps: []process.Task[environment.Data]{
+				o.monitoring(o.unlessEnding(endMaintenance(o.Maintenance), omitted)),
+			}},
 			{Name: "record", Retry: retry, Steps: process.Steps(tasks.Record)},
 		},
 	}
@@ -53,7 +55,11 @@ func (o Options) Process(kind string, tasks Tasks) process.Process[environment.D
 
 // Preemptible wraps the step with a check before each attempt. If the runtime is being removed, the step does nothing and marks
 // the operation as preempted. The check is not a condition of the step, because a step that has failed before must still end.
-func (o Options) Preemptible(step Step) Step {
+func (o Options) Preemptible(step Step) Step { return o.unlessEnding(step, preempted) }
+
+// unlessEnding wraps the step with a check before each attempt. If the runtime is being removed, ended returns the result instead of the
+// step.
+func (o Options) unlessEnding(step Step, ended func(Operation) Operation) Step {
 	return process.StepFunc(step.Name(),
 		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
 			ending, err := o.ending(ctx, operation)
@@ -62,25 +68,7 @@ func (o Options) Preemptible(step Step) Step {
 			case err != nil:
 				return operation, 0, err
 			case ending:
-				return preempted(operation), 0, nil
-			default:
-				return step.Run(ctx, operation, log)
-			}
-		})
-}
-
-// unlessEnding is like Preemptible for a step after the change. It does not mark the operation as preempted, because the result must
-// be recorded: an instance that is being suspended keeps it. The removal of the runtime also removes the evaluations.
-func (o Options) unlessEnding(step Step) Step {
-	return process.StepFunc(step.Name(),
-		func(ctx context.Context, operation Operation, log logrus.FieldLogger) (Operation, time.Duration, error) {
-			ending, err := o.ending(ctx, operation)
-
-			switch {
-			case err != nil:
-				return operation, 0, err
-			case ending:
-				return process.Noted(operation, textPreempted), 0, nil
+				return ended(operation), 0, nil
 			default:
 				return step.Run(ctx, operation, log)
 			}

@@ -44,6 +44,10 @@ func preempted(operation Operation) Operation {
 	return process.Noted(operation, textPreempted)
 }
 
+// omitted is the result of a step after the change that does nothing. It does not mark the operation as preempted, because the change must
+// be recorded: an instance that is being suspended keeps it.
+func omitted(operation Operation) Operation { return process.Noted(operation, textPreempted) }
+
 // Start returns the first step, which reads the instance and builds the update. The step begins with an update that leaves the
 // instance unchanged, and change adds the upgrade. If the instance is gone or has no runtime, the upgrade is preempted.
 func Start(name, description string, instances Instances, change func(operation Operation, update *environment.Update) error) Step {
