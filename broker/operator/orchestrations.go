@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"mime"
 	"net/http"
@@ -134,7 +133,7 @@ func statesOf[S ~string](query operatorserver.Query, known []S) ([]string, error
 
 	for _, state := range states {
 		if !slices.Contains(known, S(state)) {
-			return nil, operatorserver.Invalid(fmt.Sprintf("The state %q is unknown. Use one of: %s.", state, joined(known)))
+			return nil, operatorserver.Unknown("state", S(state), known)
 		}
 	}
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/sirupsen/logrus"
 
@@ -119,7 +118,7 @@ func (a *API) checkPlatform(instance environment.Instance, name string) error {
 			names = append(names, configured.Name)
 		}
 
-		return operatorserver.Invalid(fmt.Sprintf("The platform %q is unknown. Use one of: %s.", name, strings.Join(names, ", ")))
+		return operatorserver.Unknown("platform", name, names)
 	case !platform.AllowsRegion(instance.PlatformRegion), !platform.AllowsTenant(instance.GlobalAccountID):
 		return operatorserver.Conflict(fmt.Sprintf(textExcluded, name, instance.PlatformRegion, instance.GlobalAccountID))
 	default:

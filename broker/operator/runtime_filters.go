@@ -83,20 +83,10 @@ func runtimeFilter(query operatorserver.Query) (instances.Filter, error) {
 func sortOf(query operatorserver.Query) (instances.Sort, error) {
 	wanted := instances.Sort(cmp.Or(query.Get("sort"), string(instances.Newest)))
 	if sorts := instances.Sorts(); !slices.Contains(sorts, wanted) {
-		return wanted, operatorserver.Invalid(fmt.Sprintf("The sort order %q is unknown. Use one of: %s.", wanted, joined(sorts)))
+		return wanted, operatorserver.Unknown("sort order", wanted, sorts)
 	}
 
 	return wanted, nil
-}
-
-// joined returns the values, separated by commas.
-func joined[T ~string](values []T) string {
-	names := make([]string, 0, len(values))
-	for _, each := range values {
-		names = append(names, string(each))
-	}
-
-	return strings.Join(names, ", ")
 }
 
 // addState restricts the filter to runtimes in the state that the query names, if any. If the filter already selects only
@@ -146,7 +136,7 @@ func addColumns(query operatorserver.Query, filter *instances.Filter) error {
 	if kind := query.Get(kindFilter); kind != "" {
 		kinds := environment.Kinds()
 		if !slices.Contains(kinds, kind) {
-			return operatorserver.Invalid(fmt.Sprintf("The kind %q is unknown. Use one of: %s.", kind, strings.Join(kinds, ", ")))
+			return operatorserver.Unknown("kind", kind, kinds)
 		}
 
 		filter.Kinds = []string{kind}
@@ -155,7 +145,7 @@ func addColumns(query operatorserver.Query, filter *instances.Filter) error {
 	if state := query.Get(operationStateFilter); state != "" {
 		states := operatorserver.OperationStates()
 		if !slices.Contains(states, state) {
-			return operatorserver.Invalid(fmt.Sprintf("The operation_state %q is unknown. Use one of: %s.", state, strings.Join(states, ", ")))
+			return operatorserver.Unknown("operation_state", state, states)
 		}
 
 		filter.States = []process.State{process.State(state)}

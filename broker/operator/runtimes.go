@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -142,7 +140,7 @@ func (a *API) RuntimeList(ctx context.Context, query operatorserver.Query) (oper
 	}
 
 	if err == nil && len(list.Data) == 0 && filter.Plan != "" && !slices.Contains(a.Catalog.Names(), filter.Plan) {
-		return operatorapi.RuntimeList{}, operatorserver.Invalid(fmt.Sprintf("The plan %q is unknown. Use one of: %s.", filter.Plan, strings.Join(a.Catalog.Offered(), ", ")))
+		return operatorapi.RuntimeList{}, operatorserver.Unknown("plan", filter.Plan, a.Catalog.Offered())
 	}
 
 	return list, err

@@ -261,6 +261,17 @@ func withCode(endpoint httpserver.Endpoint) httpserver.Endpoint {
 // user has to correct.
 func Invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
 
+// Unknown returns the error for a value that is not one of the known ones, with status 400. what names the value in the description, such
+// as "state".
+func Unknown[T ~string](what string, value T, known []T) error {
+	names := make([]string, 0, len(known))
+	for _, each := range known {
+		names = append(names, string(each))
+	}
+
+	return Invalid(fmt.Sprintf("The %s %q is unknown. Use one of: %s.", what, value, strings.Join(names, ", ")))
+}
+
 // Conflict returns the error, with status 409, for a valid request that the state of the operation or the instance does not
 // allow.
 func Conflict(description string) error { return httpserver.Refuse(http.StatusConflict, description) }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/httpserver"
@@ -87,7 +86,7 @@ func (a *API) filter(query Query) (operations.Filter, error) {
 
 	if kind := query.Get("kind"); kind != "" {
 		if kinds := a.Subjects.Kinds(); !slices.Contains(kinds, kind) {
-			return filter, Invalid(fmt.Sprintf("The kind %q is unknown. Use one of: %s.", kind, strings.Join(kinds, ", ")))
+			return filter, Unknown("kind", kind, kinds)
 		}
 
 		filter.Kinds = []string{kind}
@@ -95,7 +94,7 @@ func (a *API) filter(query Query) (operations.Filter, error) {
 
 	if state := query.Get("state"); state != "" {
 		if !slices.Contains(OperationStates(), state) {
-			return filter, Invalid(fmt.Sprintf("The state %q is unknown. Use one of: %s.", state, strings.Join(OperationStates(), ", ")))
+			return filter, Unknown("state", state, OperationStates())
 		}
 
 		filter.States = []process.State{process.State(state)}

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/httpserver"
@@ -71,7 +70,7 @@ func ReadQuery(raw string, allowed ...string) (Query, error) {
 
 	for name, given := range values {
 		if !slices.Contains(allowed, name) {
-			return Query{}, Invalid(fmt.Sprintf("The parameter %q is unknown. Use one of: %s.", name, strings.Join(allowed, ", ")))
+			return Query{}, Unknown("parameter", name, allowed)
 		}
 
 		if len(given) > 1 || !storage.IsText(given[0]) {

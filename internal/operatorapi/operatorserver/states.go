@@ -1,9 +1,7 @@
 package operatorserver
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/process"
@@ -34,15 +32,15 @@ func (s StateRules) Of(newest process.Record) operatorapi.RuntimeState {
 
 // Find returns the rule for the given state. If there is none, the error names the valid states.
 func (s StateRules) Find(state operatorapi.RuntimeState) (StateRule, error) {
-	known := make([]string, 0, len(s))
+	known := make([]operatorapi.RuntimeState, 0, len(s))
 
 	for _, rule := range s {
 		if rule.State == state {
 			return rule, nil
 		}
 
-		known = append(known, string(rule.State))
+		known = append(known, rule.State)
 	}
 
-	return StateRule{}, Invalid(fmt.Sprintf("The state %q is unknown. Use one of: %s.", state, strings.Join(known, ", ")))
+	return StateRule{}, Unknown("state", state, known)
 }
