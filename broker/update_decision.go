@@ -151,8 +151,8 @@ func (a *api) acceptResumption(ctx context.Context, tx storage.Tx, u updateConte
 }
 
 // updateRow applies an update that does not affect the runtime, such as a new context, and records it in the audit
-// log, unless it only chooses the time of an upgrade. If the account or the plan changes, the renewal of the kubeconfig for Lifecycle Manager is due, because it also updates the
-// labels of the Kyma resource.
+// log, unless it only chooses the time of an upgrade. If the account or the plan changes, the renewal of the kubeconfig for
+// Lifecycle Manager is due, because it also updates the labels of the Kyma resource.
 func (a *api) updateRow(ctx context.Context, tx storage.Tx, u updateContext) error {
 	if err := a.Instances.Update(ctx, tx, u.updated); err != nil {
 		return err

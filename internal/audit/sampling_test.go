@@ -21,9 +21,10 @@ import (
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
-// TestFloodsHideNoOtherRefusals sends many wrong passwords, and many requests of a user without the role. The refusals of other
-// users and of other actions must still be recorded.
-func TestFloodsHideNoOtherRefusals(t *testing.T) {
+// openEntries returns a new database and its audit log.
+func openEntries(t *testing.T) (*storage.DB, *auditlog.Store) {
+	t.Helper()
+
 	db := storagetest.SQLite(t)
 
 	if _, err := operations.Open(t.Context(), db, storagetest.Keys(t)); err != nil {
@@ -35,6 +36,13 @@ func TestFloodsHideNoOtherRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	return db, entries
+}
+
+// TestFloodsHideNoOtherRefusals sends many wrong passwords, and many requests of a user without the role. The refusals of other
+// users and of other actions must still be recorded.
+func TestFloodsHideNoOtherRefusals(t *testing.T) {
+	db, entries := openEntries(t)
 	users, err := auth.ParseUsers("noisy:n:viewer,quiet:q:viewer")
 	if err != nil {
 		t.Fatal(err)
@@ -100,17 +108,7 @@ func (f *flaky) Insert(ctx context.Context, tx storage.Tx, entry auditlog.Entry)
 // TestEntriesCountRefusalsOfAnOutage checks that the first entry after an outage of the database counts all rejected requests that have no
 // entry: those that could not be recorded, and those that were not sampled.
 func TestEntriesCountRefusalsOfAnOutage(t *testing.T) {
-	db := storagetest.SQLite(t)
-
-	if _, err := operations.Open(t.Context(), db, storagetest.Keys(t)); err != nil {
-		t.Fatal(err)
-	}
-
-	entries, err := auditlog.Open(t.Context(), db, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	db, entries := openEntries(t)
 	clock := clocktesting.NewFakePassiveClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
 	store := &flaky{Store: entries, failing: true}
 	recorder := audit.NewRecorder(store, db, clock, logging.Discard())

@@ -307,13 +307,8 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	return unreachable
 }
 
-// unexpected returns the error for a response that is not the expected JSON. status is the cause, or nil after a success.
-func (c *Client) unexpected(request Request, status *StatusError) error {
-	var cause error
-	if status != nil {
-		cause = status
-	}
-
+// unexpected returns the error for a response that is not the expected JSON. cause is its status, or nil after a success.
+func (c *Client) unexpected(request Request, cause error) error {
 	return c.transient(failure.ReasonHTTPStatus, cause, "%s could not %s: it returned a response that is not the expected JSON",
 		c.options.Title, request.Action)
 }
