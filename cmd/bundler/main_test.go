@@ -5,13 +5,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/environment-broker/environment-broker/test/sources"
 )
 
 // TestEngines verifies that only the bundler program contains Helm, Kustomize and Sigstore, and that no program contains their clients for
 // clusters, registries, databases and key services.
 func TestEngines(t *testing.T) {
 	for _, program := range []string{"broker", "provisioner", "ebctl", "sandbox", "bundler"} {
-		output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../"+program).Output()
+		if err := sources.Open(".", "../"+program); err != nil {
+			t.Fatal(err)
+		}
+
+		output, err := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-deps", "../"+program).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/test/apiserver"
 	"github.com/environment-broker/environment-broker/test/harness"
+	"github.com/environment-broker/environment-broker/test/sources"
 )
 
 // cluster is a kube-apiserver. It keeps its address, certificates and tokens when it is restarted.
@@ -119,8 +120,12 @@ func build(folder string) error {
 		return err
 	}
 
+	if err := sources.Open(root, "./cmd/bundler"); err != nil {
+		return err
+	}
+
 	bundler = filepath.Join(folder, "bundler")
-	command := exec.Command("go", "build", "-ldflags", "-s -w", "-overlay", overlay, "-o", bundler, "./cmd/bundler")
+	command := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-overlay", overlay, "-o", bundler, "./cmd/bundler")
 	command.Dir = root
 
 	if output, err := command.CombinedOutput(); err != nil {

@@ -51,7 +51,7 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 
 	programs := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", programs, "./cmd/ebctl", "./cmd/bundler")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", programs, "./cmd/ebctl", "./cmd/bundler")
 	build.Dir = root
 
 	if output, err := build.CombinedOutput(); err != nil {

@@ -139,7 +139,7 @@ func checkImage(t *testing.T, file string, programs []string) {
 // TestPrograms checks that each program contains CA certificates and time zones, which the images lack, and needs no C library.
 func TestPrograms(t *testing.T) {
 	for _, name := range []string{"broker", "provisioner", "bundler", "ebctl", "sandbox"} {
-		command := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/"+name)
+		command := exec.CommandContext(t.Context(), "go", "list", "-buildvcs=false", "-deps", "./cmd/"+name)
 		command.Dir = root
 		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm64")
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/program/replica"
 	"github.com/environment-broker/environment-broker/internal/sandbox/freeport"
+	"github.com/environment-broker/environment-broker/test/sources"
 )
 
 // Root is the path of the repository, relative to a test package in a direct subfolder of test/.
@@ -56,7 +57,8 @@ func Build(tb testing.TB, command string) string {
 	return path
 }
 
-// compile builds a program under a lock, because the tests of several packages build concurrently.
+// compile builds a program under a lock, because the tests of several packages build concurrently. All binaries have the same time:
+// go build renews that of a binary that is up to date, and go test would take it for a change and repeat a test whose result is cached.
 func compile(command string) (path string, err error) {
 	path, err = filepath.Abs(filepath.Join(Root, ".bin", "tested", command))
 	if err != nil {
@@ -67,6 +69,10 @@ func compile(command string) (path string, err error) {
 		return "", err
 	}
 
+	if err := sources.Open(Root, "./cmd/"+command); err != nil {
+		return "", err
+	}
+
 	lock := flock.New(path + ".lock")
 	if err := lock.Lock(); err != nil {
 		return "", fmt.Errorf("locking %s: %w", path, err)
@@ -74,14 +80,14 @@ func compile(command string) (path string, err error) {
 
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 
-	builder := exec.Command("go", "build", "-o", path, "./cmd/"+command)
+	builder := exec.Command("go", "build", "-buildvcs=false", "-o", path, "./cmd/"+command)
 	builder.Dir = Root
 
 	if output, err := builder.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", command, err, output)
 	}
 
-	return path, nil
+	return path, os.Chtimes(path, time.Time{}, time.Unix(0, 0))
 }
 
 // Program is a running process.

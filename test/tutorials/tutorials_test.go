@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/sandbox"
 	"github.com/environment-broker/environment-broker/test/harness"
+	"github.com/environment-broker/environment-broker/test/sources"
 )
 
 // kinds returns the kinds of the operations that run the tutorials' steps, by the paths of the pages in docs/tutorials.
@@ -148,6 +149,10 @@ func runTests(t *testing.T, overlay string, changed files, tutorials []tutorial)
 		}
 	}
 
+	if err := sources.Open(harness.Root, slices.Concat([]string{"./cmd/sandbox"}, processes, others)...); err != nil {
+		t.Fatal(err)
+	}
+
 	output := goTool(t, append([]string{"test", "-v", "-overlay", overlay}, slices.Compact(processes)...)...)
 
 	for _, one := range tutorials {
@@ -166,7 +171,7 @@ func runSteps(t *testing.T, overlay string, tutorials []tutorial) {
 	t.Helper()
 
 	program := filepath.Join(t.TempDir(), "sandbox")
-	goTool(t, "build", "-overlay", overlay, "-o", program, "./cmd/sandbox")
+	goTool(t, "build", "-buildvcs=false", "-overlay", overlay, "-o", program, "./cmd/sandbox")
 
 	client := startSandbox(t, program)
 	operations := runOperations(client)
