@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
+	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
@@ -30,6 +32,21 @@ func WithoutURL(err error) error {
 	}
 
 	return err
+}
+
+// RetryAfter returns the pause that the Retry-After header requests, in seconds or as a date, but at most limit. It returns 0 if the header
+// is missing or invalid, or if the date has passed.
+func RetryAfter(header http.Header, now time.Time, limit time.Duration) time.Duration {
+	value := header.Get("Retry-After")
+
+	pause := time.Duration(0)
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		pause = time.Duration(seconds) * time.Second
+	} else if date, err := http.ParseTime(value); err == nil {
+		pause = date.Sub(now)
+	}
+
+	return min(max(pause, 0), limit)
 }
 
 // Excerpt converts an untrusted text to one printable line of at most 400 characters. It omits the middle of a longer text.

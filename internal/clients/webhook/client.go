@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 )
 
@@ -153,7 +154,7 @@ func (c *Client) Send(ctx context.Context, message Message) error {
 	}
 
 	return &Error{
-		Status: response.StatusCode, RetryAfter: retryAfter(response.Header, message.At),
+		Status: response.StatusCode, RetryAfter: upstream.RetryAfter(response.Header, message.At, maxRetryAfter),
 		text: strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", response.StatusCode, http.StatusText(response.StatusCode))),
 	}
 }
@@ -208,19 +209,4 @@ func (c *Client) unreachable(scheme string, err error) *Error {
 	default:
 		return &Error{text: "the connection to the receiver failed"}
 	}
-}
-
-// retryAfter returns the pause that the Retry-After header requests, in seconds or as a date, but at most maxRetryAfter. It
-// returns 0 if the header is missing or invalid.
-func retryAfter(header http.Header, now time.Time) time.Duration {
-	value := header.Get("Retry-After")
-
-	pause := time.Duration(0)
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		pause = time.Duration(seconds) * time.Second
-	} else if date, err := http.ParseTime(value); err == nil {
-		pause = date.Sub(now)
-	}
-
-	return min(max(pause, 0), maxRetryAfter)
 }

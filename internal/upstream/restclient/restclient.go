@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -234,13 +233,10 @@ func (c *Client) exchange(request *http.Request, list *List) (answer, error) {
 		return answer{}, c.tooLarge(maxResponseBytes)
 	}
 
-	got := answer{StatusError: StatusError{Status: response.StatusCode, Body: upstream.Excerpt(string(content))}, content: content}
-
-	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		got.RetryAfter = min(time.Duration(seconds)*time.Second, maxRetryAfter)
-	}
-
-	return got, nil
+	return answer{content: content, StatusError: StatusError{
+		Status: response.StatusCode, Body: upstream.Excerpt(string(content)),
+		RetryAfter: upstream.RetryAfter(response.Header, time.Now(), maxRetryAfter),
+	}}, nil
 }
 
 // result decodes the response if its status indicates success. Otherwise, it returns an error that classifies the status.

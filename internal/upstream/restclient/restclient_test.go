@@ -35,7 +35,8 @@ func TestResponses(t *testing.T) {
 		"Conflict":  {"the object exists", 409, ``, "", failure.Conflict, time.Second},
 		"TooMany":   {"the system asks for a pause", 429, ``, "42", failure.Transient, 42 * time.Second},
 		"Longest":   {"a pause is bounded", 503, ``, "86400", failure.Transient, 5 * time.Minute},
-		"Date":      {"a date is no number of seconds", 503, ``, "Wed, 21 Oct 2026 07:28:00 GMT", failure.Transient, time.Second},
+		"Past":      {"the date has passed", 503, ``, "Wed, 21 Oct 2015 07:28:00 GMT", failure.Transient, time.Second},
+		"Date":      {"the pause can end at a date", 503, ``, time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), failure.Transient, 5 * time.Minute},
 		"Large":     {"a response is bounded", 200, `"` + strings.Repeat("x", 4<<20) + `"`, "", failure.Transient, time.Second},
 	}
 

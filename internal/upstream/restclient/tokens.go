@@ -17,6 +17,9 @@ import (
 // require.
 const defaultLifetime = 5 * time.Minute
 
+// maxLifetime is when a token is replaced that claims to be valid for longer. The number of seconds is otherwise unlimited.
+const maxLifetime = 24 * time.Hour
+
 // Grant describes the request for an OAuth 2.0 token (RFC 6749). The client credentials are sent in the Authorization header.
 type Grant struct {
 	// URL is the token endpoint.
@@ -79,7 +82,7 @@ func (c *Client) requestToken(ctx context.Context) (upstream.Token, error) {
 
 	lifetime := defaultLifetime
 	if issued.ExpiresIn > 0 {
-		lifetime = time.Duration(issued.ExpiresIn) * time.Second
+		lifetime = min(time.Duration(issued.ExpiresIn), maxLifetime/time.Second) * time.Second
 	}
 
 	return upstream.Token{Value: issued.AccessToken, Expiry: time.Now().Add(lifetime)}, nil

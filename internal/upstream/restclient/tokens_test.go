@@ -62,3 +62,54 @@ func TestTimeoutAfterARejectedToken(t *testing.T) {
 		}
 	})
 }
+
+// TestLifetimes checks how long a token is used.
+func TestLifetimes(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		expiresIn string
+		want      time.Duration
+	}{
+		"Usual":   {"a token is replaced 30 seconds before it expires", "3600", time.Hour - 30*time.Second},
+		"Missing": {"five minutes are assumed", "0", 5*time.Minute - 30*time.Second},
+		"Long":    {"a token is used for a day at most", "604800", 24*time.Hour - 30*time.Second},
+		"Endless": {"the seconds exceed a duration", "9223372036854775807", 24*time.Hour - 30*time.Second},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				issued := 0
+				client := restclient.New(restclient.Options{
+					Title: "It", Component: "it", Settings: "APP_IT", Timeout: time.Minute,
+					Grant: &restclient.Grant{URL: "http://it/token", Type: "client_credentials", ClientID: "id", ClientSecret: "secret"},
+					Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
+						body := "{}"
+						if request.URL.Path == "/token" {
+							issued++
+							body = `{"access_token": "t", "expires_in": ` + c.expiresIn + `}`
+						}
+
+						return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body))}, nil
+					}),
+				})
+
+				call := func(wait time.Duration, want int) {
+					time.Sleep(wait)
+
+					if err := client.Do(t.Context(), restclient.Request{Method: http.MethodGet, URL: "http://it/", Action: "work"}); err != nil {
+						t.Fatal(err)
+					}
+
+					if issued != want {
+						t.Errorf("%s: %d tokens were issued, want %d", c.reason, issued, want)
+					}
+				}
+
+				call(0, 1)
+				call(c.want-time.Millisecond, 1)
+				call(2*time.Millisecond, 2)
+			})
+		})
+	}
+}
