@@ -37,6 +37,10 @@ func newReconcileCommand(session *session) *cobra.Command {
 				return usage("--bindings requires --dry-run: lost bindings cannot be restored")
 			}
 
+			if session.format == output.CSV && !dryRun {
+				return usage("-o csv requires --dry-run")
+			}
+
 			client, err := session.client()
 			if err != nil {
 				return err
@@ -197,7 +201,7 @@ type differencesText []operatorapi.Difference
 func (d differencesText) Names() []string { return d.rows().IDs }
 
 // Wide implements output.Widened.
-func (d differencesText) Wide() output.Text { return d.rows().Wide() }
+func (d differencesText) Wide() output.Rows { return d.rows().Wide() }
 
 // WriteText implements output.Text.
 func (d differencesText) WriteText(w io.Writer) error {

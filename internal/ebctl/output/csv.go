@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 )
 
 // ErrNoRows reports that a result cannot be printed in the CSV format.
@@ -24,6 +25,8 @@ func csvRows(text Text) [][]string {
 		}
 
 		return append([][]string{result.Head}, result.Rows...)
+	case Widened:
+		return csvRows(result.Wide())
 	case WithID:
 		return csvRows(result.Text)
 	case Fields:
@@ -82,8 +85,17 @@ func flush(writer *csv.Writer) error {
 }
 
 // safeCell prevents spreadsheets from executing the text of a cell as a formula. It puts an apostrophe before text that starts like
-// a formula. Cells can contain such text, because users choose the names of instances.
+// a formula. Cells can contain such text, because users choose the names of instances. It also removes control characters, such as
+// those of terminal sequences, but keeps tabs and line breaks.
 func safeCell(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r) {
+			return -1
+		}
+
+		return r
+	}, text)
+
 	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
 		return "'" + text
 	}

@@ -75,9 +75,9 @@ type Text interface {
 	WriteText(w io.Writer) error
 }
 
-// Widened is a Text that shows more in the Wide format.
+// Widened is a Text that shows more in the Wide format. Its CSV form has the same rows.
 type Widened interface {
-	Wide() Text
+	Wide() Rows
 }
 
 // Named is a Text with IDs, which the Name format prints. If Names returns nil, printing in the Name format fails.

@@ -37,7 +37,7 @@ type Rows struct {
 }
 
 // Wide implements Widened. It shows all columns and does not cut cells.
-func (r Rows) Wide() Text {
+func (r Rows) Wide() Rows {
 	r.wide = true
 
 	return r
