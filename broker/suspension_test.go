@@ -88,6 +88,39 @@ func TestSuspensionAndResumption(t *testing.T) {
 	})
 }
 
+// TestVersionAfterResumption checks which Kubernetes version a resumed instance gets.
+func TestVersionAfterResumption(t *testing.T) {
+	cases := map[string]struct{ reason, before, want string }{
+		"Newer":   {"an operator has upgraded the fleet", "1.35.2", "1.35.2"},
+		"Older":   {"new clusters get 1.34", "1.33.1", "1.34"},
+		"Retired": {"Gardener no longer offers the version, and the cluster is new", "1.28", "1.34"},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t)
+			b.suspended(instanceID)
+
+			b.rewrite(instanceID, func(instance *environment.Instance) { instance.Request.Cluster.KubernetesVersion = c.before })
+
+			b.want("another update", b.patch(instanceID, with("parameters", with("administrators", []any{"jane@example.com"}))), 200)
+
+			if got := b.stored(instanceID).Request.Cluster.KubernetesVersion; got != c.before {
+				t.Errorf("the update has changed the version from %s to %s", c.before, got)
+			}
+
+			resumption := b.want("a resumption", b.patch(instanceID, active(true)), 202).text("operation")
+			if again := b.want("a repeated request", b.patch(instanceID, active(true)), 202); again.text("operation") != resumption {
+				t.Errorf("the repeated request got another operation: %s", again.Raw)
+			}
+
+			if got := b.stored(instanceID).Request.Cluster.KubernetesVersion; got != c.want {
+				t.Errorf("%s: the version is %s, want %s", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
 func TestUpdatesWithSuspensionOrResumption(t *testing.T) {
 	b := newFixture(t)
 	b.trial(instanceID)

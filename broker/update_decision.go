@@ -86,6 +86,10 @@ func (a *api) decideUpdate(ctx context.Context, tx storage.Tx, request updateReq
 		return outcome{}, err
 	}
 
+	if u.phase == environment.Suspended && u.asks(true) {
+		u.update.Cluster = target.Recreate(u.update.Cluster)
+	}
+
 	if u.updated, err = u.update.Apply(instance); err != nil {
 		return outcome{}, err
 	}

@@ -110,6 +110,19 @@ func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
 	return cluster
 }
 
+// Recreate returns the cluster with the Kubernetes version of new clusters, unless it has a later version: a suspended instance gets a new
+// cluster when it is resumed, and Gardener may no longer offer the version of the former one.
+func (p *Plan) Recreate(cluster environment.Cluster) environment.Cluster {
+	current, err := semver.NewVersion(cluster.KubernetesVersion)
+	offered, offeredErr := semver.NewVersion(p.kubernetesVersion)
+
+	if err == nil && offeredErr == nil && current.LessThan(offered) {
+		cluster.KubernetesVersion = p.kubernetesVersion
+	}
+
+	return cluster
+}
+
 // MayBecome reports whether an instance of this plan can be changed to the target plan, which may be the same plan. Another plan must
 // be offered, as for an order.
 func (p *Plan) MayBecome(target *Plan) bool {
