@@ -39,12 +39,12 @@ type parameters struct {
 	Provider       string   `json:"provider"`
 	Region         string   `json:"region"`
 	MachineType    string   `json:"machineType"`
-	AutoScalerMin  *integer     `json:"autoScalerMin"`
-	AutoScalerMax  *integer     `json:"autoScalerMax"`
-	MaxSurge       *integer     `json:"maxSurge"`
-	MaxUnavailable *integer     `json:"maxUnavailable"`
+	AutoScalerMin  *integer `json:"autoScalerMin"`
+	AutoScalerMax  *integer `json:"autoScalerMax"`
+	MaxSurge       *integer `json:"maxSurge"`
+	MaxUnavailable *integer `json:"maxUnavailable"`
 	Zones          []string `json:"zones"`
-	VolumeSizeGB   *integer     `json:"volumeSizeGb"`
+	VolumeSizeGB   *integer `json:"volumeSizeGb"`
 	Purpose        string   `json:"purpose"`
 	Administrators []string `json:"administrators"`
 

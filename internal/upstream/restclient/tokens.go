@@ -82,7 +82,7 @@ func (c *Client) requestToken(ctx context.Context) (upstream.Token, error) {
 
 	lifetime := defaultLifetime
 	if issued.ExpiresIn > 0 {
-		lifetime = min(time.Duration(issued.ExpiresIn), maxLifetime/time.Second) * time.Second
+		lifetime = time.Duration(min(issued.ExpiresIn, int(maxLifetime/time.Second))) * time.Second
 	}
 
 	return upstream.Token{Value: issued.AccessToken, Expiry: time.Now().Add(lifetime)}, nil
