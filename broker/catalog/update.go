@@ -92,15 +92,10 @@ func (p *Plan) clampNodes(cluster *environment.Cluster) {
 // version, because Kubernetes cannot be downgraded. An older cluster gets at most the next minor version, because Kubernetes
 // cannot skip one.
 func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
-	if cluster.Own != nil {
-		return cluster // the tenant maintains the cluster
-	}
-
-	current, err := semver.NewVersion(cluster.KubernetesVersion)
-	offered, offeredErr := semver.NewVersion(p.kubernetesVersion)
+	current, offered, later := p.laterVersion(cluster)
 
 	switch {
-	case err != nil || offeredErr != nil || !current.LessThan(offered):
+	case !later:
 	case current.Major() == offered.Major() && offered.Minor() > current.Minor()+1:
 		cluster.KubernetesVersion = fmt.Sprintf("%d.%d", current.Major(), current.Minor()+1)
 	default:
@@ -113,14 +108,20 @@ func (p *Plan) Upgrade(cluster environment.Cluster) environment.Cluster {
 // Recreate returns the cluster with the Kubernetes version of new clusters, unless it has a later version: a suspended instance gets a new
 // cluster when it is resumed, and Gardener may no longer offer the version of the former one.
 func (p *Plan) Recreate(cluster environment.Cluster) environment.Cluster {
-	current, err := semver.NewVersion(cluster.KubernetesVersion)
-	offered, offeredErr := semver.NewVersion(p.kubernetesVersion)
-
-	if err == nil && offeredErr == nil && current.LessThan(offered) {
+	if _, _, later := p.laterVersion(cluster); later {
 		cluster.KubernetesVersion = p.kubernetesVersion
 	}
 
 	return cluster
+}
+
+// laterVersion returns the Kubernetes versions of the cluster and of new clusters, and whether the latter is later. It is not for a cluster
+// that the tenant brings and maintains.
+func (p *Plan) laterVersion(cluster environment.Cluster) (current, offered *semver.Version, later bool) {
+	current, err := semver.NewVersion(cluster.KubernetesVersion)
+	offered, offeredErr := semver.NewVersion(p.kubernetesVersion)
+
+	return current, offered, cluster.Own == nil && err == nil && offeredErr == nil && current.LessThan(offered)
 }
 
 // MayBecome reports whether an instance of this plan can be changed to the target plan, which may be the same plan. Another plan must
