@@ -244,23 +244,6 @@ func (r *run[D]) wait(ctx context.Context, log logrus.FieldLogger, attempt Attem
 	r.runAgain(ctx, attempt, outcome, r.operation.note.message, next)
 }
 
-// retry records a retryable error. It fails the operation if the stage's retry window has passed.
-func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt, err error) {
-	if attempt.failingFor() >= stage.Retry.Window {
-		r.stepFailed(ctx, log, attempt, gaveUp("", err, stage.Retry.Window))
-
-		return
-	}
-
-	attempt = attempt.failing()
-	next := r.nextRun(stage.Retry.Interval(attempt.Failures))
-	r.operation.Problem, r.operation.Progress = r.engine.problemOf(err), ""
-	attempt.LastError = r.operation.Problem.ForOperators()
-
-	log.WithError(err).WithField(logging.NextRun, next).Warn("step failed, will be retried")
-	r.runAgain(ctx, attempt, Retrying, attempt.LastError, next)
-}
-
 // nextRun returns when the step runs again: after the wait, or earlier if the operation reaches its limit during the wait, so
 // that the operation fails on time.
 func (r *run[D]) nextRun(wait time.Duration) time.Time {

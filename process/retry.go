@@ -1,11 +1,16 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/logging"
 )
 
 // RetryPolicy determines when a step runs again after a retryable error. The zero value is invalid; see DefaultRetry.
@@ -40,6 +45,23 @@ func (p RetryPolicy) validate() error {
 	}
 
 	return nil
+}
+
+// retry records a retryable error. It fails the operation if the stage's retry window has passed.
+func (r *run[D]) retry(ctx context.Context, log logrus.FieldLogger, stage Stage[D], attempt Attempt, err error) {
+	if attempt.failingFor() >= stage.Retry.Window {
+		r.stepFailed(ctx, log, attempt, gaveUp("", err, stage.Retry.Window))
+
+		return
+	}
+
+	attempt = attempt.failing()
+	next := r.nextRun(stage.Retry.Interval(attempt.Failures))
+	r.operation.Problem, r.operation.Progress = r.engine.problemOf(err), ""
+	attempt.LastError = r.operation.Problem.ForOperators()
+
+	log.WithError(err).WithField(logging.NextRun, next).Warn("step failed, will be retried")
+	r.runAgain(ctx, attempt, Retrying, attempt.LastError, next)
 }
 
 // Successor returns the operation that retries a failed or canceled one. The retry inherits the data, the finished stages before

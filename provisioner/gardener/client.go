@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -202,27 +201,4 @@ func (c *Client) annotate(ctx context.Context, shoot *gardencorev1beta1.Shoot, k
 	patch := client.MergeFromWithOptions(before, options...)
 
 	return explain(c.connection().Patch(ctx, shoot, patch), "annotating the Shoot %q", shoot.Name)
-}
-
-// AdminKubeconfig requests a kubeconfig with cluster-admin rights. valid is its lifetime: Gardener rejects lifetimes below 10
-// minutes, and shortens lifetimes above its maximum. AdminKubeconfig fails with failure.NotFound if the Shoot does not exist.
-func (c *Client) AdminKubeconfig(ctx context.Context, name string, valid time.Duration) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-
-	shoot, err := c.Get(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-
-	seconds := int64(valid.Seconds())
-	request := &authenticationv1alpha1.AdminKubeconfigRequest{
-		Spec: authenticationv1alpha1.AdminKubeconfigRequestSpec{ExpirationSeconds: &seconds},
-	}
-
-	if err := c.connection().SubResource("adminkubeconfig").Create(ctx, shoot, request); err != nil {
-		return nil, explain(err, "requesting the kubeconfig of the Shoot %q", name)
-	}
-
-	return request.Status.Kubeconfig, nil
 }
