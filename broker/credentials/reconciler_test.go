@@ -268,14 +268,14 @@ func TestReconcilerFaults(t *testing.T) {
 		"the Reconciler is unreachable, slow, returns no JSON, or its response is lost/lost":                         {reason: "the kubeconfig was taken over", fault: simulator.Fault{Lost: true, Times: 2}, want: "the Reconciler cannot be reached", uncertain: true},
 		"the Reconciler is unreachable, slow, returns no JSON, or its response is lost/slow":                         {reason: "the request is executed later", fault: simulator.Fault{Delay: time.Minute}, want: "the Reconciler did not respond within 2s", uncertain: true},
 		"the Reconciler is unreachable, slow, returns no JSON, or its response is lost/no JSON":                      {reason: "no JSON", fault: simulator.Fault{Body: "<html>"}, want: "a response that is not the expected JSON", uncertain: true},
-		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/400":                                 {reason: "the runtime does not respond", fault: simulator.Fault{Status: http.StatusBadRequest}, want: "HTTP status 400"},
-		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/401":                                 {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, want: "rejects our credentials"},
-		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/403":                                 {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden}, want: "rejects our credentials"},
-		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/409":                                 {reason: "a change at the same time", fault: simulator.Fault{Status: http.StatusConflict}, want: "HTTP status 409"},
-		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/429":                                 {reason: "the pause is long enough", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 3600}, want: "HTTP status 429"},
-		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/500":                                 {reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError}, want: "HTTP status 500"},
-		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/503 with Retry-After":                {reason: "the pause is long enough", fault: simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, want: "HTTP status 503"},
-		"400, 401, 403, 409, 429, 500 and other statuses, also with Retry-After/503":                                 {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, want: "HTTP status 503"},
+		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/400":                                 {reason: "the runtime does not respond", fault: simulator.Fault{Status: http.StatusBadRequest}, want: "HTTP status 400"},
+		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/401":                                 {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized}, want: "rejects our credentials"},
+		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/403":                                 {reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden}, want: "rejects our credentials"},
+		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/409":                                 {reason: "a change at the same time", fault: simulator.Fault{Status: http.StatusConflict}, want: "HTTP status 409"},
+		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/429":                                 {reason: "the pause is long enough", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 3600}, want: "HTTP status 429"},
+		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/500":                                 {reason: "the Reconciler may recover", fault: simulator.Fault{Status: http.StatusInternalServerError}, want: "HTTP status 500"},
+		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/503 with Retry-After":                {reason: "the pause is long enough", fault: simulator.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 3600}, want: "HTTP status 503"},
+		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/503":                                 {reason: "an overloaded system can recover", fault: simulator.Fault{Status: http.StatusServiceUnavailable}, want: "HTTP status 503"},
 		"the Provisioner issues no kubeconfig, or the control plane with the overrides is unreachable/Provisioner":   {reason: "no kubeconfig is issued", change: reject, want: "the Provisioner does not respond"},
 		"the Provisioner issues no kubeconfig, or the control plane with the overrides is unreachable/control plane": {reason: "the values of Kyma are missing", change: func(f *reconcilerFixture) { f.configuration = failure.New(failure.Transient, "no overrides") }, want: "no overrides"},
 		"the Provisioner issues no kubeconfig, or the control plane with the overrides is unreachable/detail":        {reason: "a report may quote secrets", change: func(f *reconcilerFixture) { f.err = failure.New(failure.Transient, "away").WithDetail("hush") }, want: "away"},
@@ -319,8 +319,8 @@ func TestReconcilerFaults(t *testing.T) {
 	}
 }
 
-// TestReconcilerDuringOperation checks that a renewal waits for an operation of the instance, and that an operation that begins during a
-// renewal sees how long it lasts.
+// TestReconcilerDuringOperation checks that a renewal waits for an operation of the instance, and that an operation that begins
+// during a renewal knows how long to wait.
 //
 //faults:row reconciler.md#current-kubeconfigs the instance has an unfinished operation
 //faults:row reconciler.md#current-kubeconfigs an operation begins during a renewal

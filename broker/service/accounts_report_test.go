@@ -118,6 +118,6 @@ func TestAccountsReport(t *testing.T) {
 	}
 
 	if got := testutil.CollectAndCount(other, "environment_broker_pool_accounts"); got != 14 {
-		t.Errorf("after a failed report there are %d metrics, want those of the former one", got)
+		t.Errorf("after a failed report there are %d metrics, want the metrics of the previous report", got)
 	}
 }

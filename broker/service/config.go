@@ -148,7 +148,7 @@ type Provisioner struct {
 	Timeout        time.Duration `env:"TIMEOUT"         help:"timeout of one call to the Provisioner"`
 	User           string        `env:"USER"            help:"user for the Provisioner; empty for none"`
 	Password       secret.String `env:"PASSWORD"        help:"password of the user"`
-	CAFile         string        `env:"CA_FILE"         help:"file with certificate authorities; empty for those of the system. This file, the certificate and the key are reloaded when they change"`
+	CAFile         string        `env:"CA_FILE"         help:"file with the CA certificates for the Provisioner; if empty, the system's CA certificates are used. This file, the certificate and the key are reloaded when they change"`
 	CertFile       string        `env:"CERT_FILE"       help:"client certificate of the broker; empty for none"`
 	KeyFile        string        `env:"KEY_FILE"        help:"key of the client certificate"`
 	RuntimeTimeout time.Duration `env:"RUNTIME_TIMEOUT" help:"maximum time that an operation waits for the Provisioner"`

@@ -110,8 +110,8 @@ func (r rows) Delete(by process.Record, instance environment.Instance, notComple
 	})
 }
 
-// Cleaned records the result of a cleanup. If the cleanup has completed all steps and no object is recorded any more, the leftover is
-// removed.
+// Cleaned records the result of a cleanup. If the cleanup has completed all steps and no object is recorded anymore, the leftover
+// is removed.
 func (r rows) Cleaned(by process.Record, notCompleted []string) process.Effect {
 	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {
 		_, id, is := environment.LeftoverOf(by.InstanceID)
@@ -154,7 +154,7 @@ func (r rows) RuntimeUser(ctx context.Context, former environment.Instance) (str
 	case phase == environment.Suspended:
 		return "", nil
 	case instance.RuntimeID == "" && (phase == environment.Resuming || phase == environment.Creating):
-		return "", failure.New(failure.Waiting, "the runtime of instance %s is being created, and may be the one of the leftover", instance.ID)
+		return "", failure.New(failure.Waiting, "the runtime of instance %s is being created, and may be the leftover's", instance.ID)
 	case instance.RuntimeID != "" && instance.RuntimeID == former.RuntimeID:
 		return instance.ID, nil
 	default:

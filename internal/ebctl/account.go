@@ -101,7 +101,7 @@ func (s *session) erase(ctx context.Context, client *brokerclient.Client, stored
 
 // countsText returns how many rows of each type would be erased, for the confirmation prompt.
 func countsText(stored operatorapi.Account) string {
-	return fmt.Sprintf("%d operations, %d timeline entries, %d audit entries, %d deleted runtimes, %d outside objects and %d events",
+	return fmt.Sprintf("%d operations, %d timeline entries, %d audit entries, %d deleted runtimes, %d objects in other systems and %d events",
 		stored.Operations, stored.TimelineEntries, stored.AuditEntries, stored.Runtimes, stored.OutsideObjects, stored.Events)
 }
 

@@ -86,11 +86,11 @@ func newBundleDiffCommand(session *session, cluster *clusterFlags) *cobra.Comman
 	order.source.addSources(flags)
 	flags.StringVarP(&order.file, "file", "f", "", "a file with the manifest of a BundleDeployment or Bundle")
 	flags.StringVar(&order.server, "server", "", "the https address of the content server for a folder (default: the uploadURL of the Bundle)")
-	flags.StringVar(&order.class, "class", "", "the provisioner class (default: that of the BundleDeployment, or "+plainClass+")")
+	flags.StringVar(&order.class, "class", "", "the provisioner class (default: the class of the BundleDeployment, or "+plainClass+")")
 	addBundleClass(flags, &order.bundleClass)
 	flags.StringVar(&order.targetSecret, "target-secret", "",
-		"a Secret in the provisioner's namespace with the kubeconfig of the cluster (default: that of the BundleDeployment, or the cluster of the provisioner)")
-	flags.Var(timeLimitOf(&order.waiting.limit, defaultWait), "wait-timeout", "maximum duration of the comparison; 0 is unlimited")
+		"a Secret in the provisioner's namespace with the kubeconfig of the cluster (default: the target of the BundleDeployment, or the cluster of the provisioner)")
+	flags.Var(timeLimitOf(&order.waiting.limit, defaultWait), "wait-timeout", "maximum duration of the comparison; 0 means no limit")
 
 	if err := command.MarkFlagFilename("file", "yaml", "yml", "json"); err != nil {
 		panic(err) // a programming error

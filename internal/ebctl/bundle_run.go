@@ -45,13 +45,13 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 
 	flags := command.Flags()
 	flags.StringVar(&order.server, "server", "", "the https address of the content server (default: the uploadURL of the Bundle)")
-	flags.StringVar(&order.class, "class", "", "the provisioner class (default: that of the BundleDeployment, or "+plainClass+")")
+	flags.StringVar(&order.class, "class", "", "the provisioner class (default: the class of the BundleDeployment, or "+plainClass+")")
 	addBundleClass(flags, &order.bundleClass)
 	flags.StringVar(&order.targetSecret, "target-secret", "",
 		"a Secret in the provisioner's namespace with the kubeconfig of the cluster to install on (default: the cluster of the provisioner)")
 	flags.StringVar(&order.targetKubeconfig, "target-kubeconfig", "",
 		"a file with the kubeconfig of the cluster to install on; it is stored in the Secret NAME-kubeconfig, which is deleted with the BundleDeployment")
-	flags.StringVar(&order.namespace, "namespace", "", "the provisioner's namespace (default: that of the kubeconfig's context, or "+provisionerNamespace+")")
+	flags.StringVar(&order.namespace, "namespace", "", "the provisioner's namespace (default: the namespace of the kubeconfig's context, or "+provisionerNamespace+")")
 	addBundleWait(command, &order.waiting)
 	command.MarkFlagsMutuallyExclusive("target-secret", "target-kubeconfig")
 

@@ -34,7 +34,7 @@ type contentFlags struct{ token, caFile string }
 // to another server.
 func (f *contentFlags) add(command *cobra.Command) {
 	command.Flags().StringVar(&f.token, "token", "", "a bearer token for the content server (default: the token of the kubeconfig)")
-	command.Flags().StringVar(&f.caFile, "ca-file", "", "a file with the CA certificates for the content server (default: those of the system)")
+	command.Flags().StringVar(&f.caFile, "ca-file", "", "a file with the CA certificates for the content server (default: the system's CA certificates)")
 }
 
 // contentError is an error response of a content server.

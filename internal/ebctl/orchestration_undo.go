@@ -20,7 +20,7 @@ func newOrchestrationUndoCommand(session *session) *cobra.Command {
 		Short: "Roll back the Kyma upgrades of an orchestration",
 		Long: "Roll back the Kyma upgrades of an orchestration that has ended.\n\n" +
 			"The Provisioner rolls back each successful upgrade: it reinstalls Kyma as it was before the upgrade. The undo is itself an orchestration, and has " +
-			"the limits of the original orchestration. It leaves out instances whose upgrades failed, and instances whose Kyma has changed since. Cluster upgrades cannot " +
+			"the limits of the original orchestration. It leaves out instances whose upgrades failed, and instances whose Kyma has changed since then. Cluster upgrades cannot " +
 			"be undone, because Kubernetes versions cannot be lowered. If the command is repeated, it returns the running undo.\n\n" +
 			"With --dry-run, the broker stores the undo as a plan and shows it. 'ebctl upgrade apply' applies it.\n\n" +
 			"The command needs the operator role. The audit log records your name.",

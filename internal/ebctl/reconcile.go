@@ -19,8 +19,8 @@ import (
 var errIncomplete = errors.New("the comparison is incomplete")
 
 // newReconcileCommand returns the command that lists differences between the databases, Gardener and Director, and restores lost
-// database rows. 'ebctl reconcile' restores the rows of the broker and the Provisioner; 'ebctl provisioner reconcile' restores only
-// those of the Provisioner.
+// database rows. 'ebctl reconcile' restores the rows of the broker and the Provisioner; 'ebctl provisioner reconcile' restores
+// only the Provisioner's rows.
 func newReconcileCommand(session *session) *cobra.Command {
 	var dryRun, bindings bool
 
@@ -89,7 +89,7 @@ func reconcileHelp(session *session) string {
 	}
 
 	return "Compare the broker with the Provisioner, Gardener and Director, and restore lost database rows.\n\n" + common +
-		"Without --dry-run, the command restores the rows of runtimes at the Provisioner, then those of instances at the broker. The audit " +
+		"Without --dry-run, the command restores the rows of runtimes at the Provisioner, then the rows of instances at the broker. The audit " +
 		"logs record each restored row. Clusters, registrations and credentials never change. Repeat the command if it was interrupted. A restoration needs the admin " +
 		"role at both services. The address and the credentials for the Provisioner come from EBCTL_PROVISIONER_ADDRESS and the other EBCTL_PROVISIONER_ variables, or from the context."
 }
@@ -116,7 +116,7 @@ func differences(ctx context.Context, client *brokerclient.Client, bindings bool
 	return all, nil
 }
 
-// restore restores the rows of the Provisioner, and then those of the broker unless the session is for the Provisioner.
+// restore restores the rows of the Provisioner and then, unless the session is for the Provisioner, the rows of the broker.
 func (s *session) restore(ctx context.Context, client *brokerclient.Client) error {
 	if err := s.confirm(ctx, "Restore all rows that can be restored?"); err != nil {
 		return err

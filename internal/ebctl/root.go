@@ -248,7 +248,7 @@ func addWait(command *cobra.Command, waiting *waiting) {
 // addWaitFor adds the --wait and --wait-timeout flags. help is the help text of --wait.
 func addWaitFor(command *cobra.Command, waiting *waiting, help string) {
 	command.Flags().BoolVar(&waiting.wanted, "wait", false, help)
-	command.Flags().Var(timeLimitOf(&waiting.limit, defaultWait), "wait-timeout", "maximum duration of the wait; 0 is unlimited")
+	command.Flags().Var(timeLimitOf(&waiting.limit, defaultWait), "wait-timeout", "maximum duration of the wait; 0 means no limit")
 }
 
 // complete registers values as the shell completions of a flag.

@@ -1029,7 +1029,7 @@ type OrchestrationOperationList struct {
 // OrchestrationParameters Which instances an orchestration upgrades, when, and how many at once.
 type OrchestrationParameters = fleet.Parameters
 
-// OrchestrationRetried The result of a retry. Its JSON names are those of Kyma Environment Broker.
+// OrchestrationRetried The result of a retry. It has the same JSON names as in Kyma Environment Broker.
 type OrchestrationRetried struct {
 	// InvalidOperations IDs that do not belong to failed operations of the orchestration.
 	InvalidOperations []string `json:"invalidOperations"`
@@ -1748,7 +1748,7 @@ type ListEventsParams struct {
 	// Types Only these types, separated by commas, such as operation.failed,instance.deleted.
 	Types string `form:"types,omitempty" json:"types,omitempty,omitzero"`
 
-	// InstanceID Only events of this instance, with those of its bindings.
+	// InstanceID Only events of this instance and its bindings.
 	InstanceID string `form:"instance_id,omitempty" json:"instance_id,omitempty,omitzero"`
 
 	// Account Only events of this global account.

@@ -81,7 +81,7 @@ func assertEqual(t *testing.T, want, got outcome) {
 	t.Helper()
 
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("the outcome differs from that of the run without faults: -want +got\n%s", diff)
+		t.Errorf("the outcome differs from the run without faults: -want +got\n%s", diff)
 	}
 }
 

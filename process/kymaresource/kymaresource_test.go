@@ -286,11 +286,11 @@ func TestStates(t *testing.T) {
 		"Ready/late":                      {"Ready", "", limit, 0, ""},
 		"Warning, Unmanaged/warning":      {"Warning", "a user has to act", 0, 0, ""},
 		"Warning, Unmanaged/unmanaged":    {"Unmanaged", "", 0, 0, ""},
-		"any of the former after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/none":       {"none", "", limit, 0, late},
-		"any of the former after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/processing": {"Processing", "", limit, 0, late},
-		"any of the former after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/error":      {"Error", "no space left", limit, 0, late},
-		"any of the former after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/deleting":   {"Deleting", "", limit, 0, late},
-		"any of the former after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/other":      {"Sleeping", "", limit, 0, late},
+		"any of the above after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/none":       {"none", "", limit, 0, late},
+		"any of the above after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/processing": {"Processing", "", limit, 0, late},
+		"any of the above after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/error":      {"Error", "no space left", limit, 0, late},
+		"any of the above after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/deleting":   {"Deleting", "", limit, 0, late},
+		"any of the above after APP_LIFECYCLE_MANAGER_READY_TIMEOUT/other":      {"Sleeping", "", limit, 0, late},
 	}
 
 	for name, c := range cases {

@@ -161,7 +161,7 @@ func Process(options Options) process.Process[environment.Data] {
 			}},
 			{Name: "check_runtime", Retry: retry, RetryFrom: "start", Steps: []process.Task[environment.Data]{{
 				Step:  checkRuntime{waiter: options.Waiter, consoles: options.Consoles, kind: options.Kind, instances: options.Instances},
-				When:  Condition{Text: "runtime ordered, thus not own_cluster", Holds: ordered},
+				When:  Condition{Text: "the broker ordered the runtime (not own_cluster)", Holds: ordered},
 				Notes: process.Notes{System: provisioner, Limit: options.Waiter.Limit},
 			}}},
 		}, onRuntime(options)...),

@@ -78,5 +78,5 @@ func awaitAccount(operation Operation, elapsed time.Duration, noneFree error) (O
 	}
 
 	return operation, 0, failure.Wrap(failure.Quota, noneFree, "%s after %s: an operator must add accounts to the pool, or clean up "+
-		"those of deleted instances, and then retry the operation", failure.Of(noneFree).Text, accountWait)
+		"the accounts of deleted instances, and then retry the operation", failure.Of(noneFree).Text, accountWait)
 }

@@ -13,18 +13,18 @@ import (
 // errKey reports that a value was not encrypted with the key. Its text does not contain the value.
 var errKey = errors.New("the key does not decrypt the value")
 
-// Cipher decrypts values that a former program has encrypted. The programs encrypted the base64 form of a string with AES in CFB
+// Cipher decrypts values that Kyma Provisioner or KEB has encrypted. Both encrypted the base64 form of a string with AES in CFB
 // mode, prepended the IV, and stored the result in base64.
 type Cipher struct {
 	block cipher.Block
 }
 
-// NewCipher returns a cipher for the key of a former program. The bytes of the key are the AES key, so it must have 16, 24 or 32
-// bytes. The error does not contain the key.
+// NewCipher returns a cipher for the key of Kyma Provisioner or KEB. The bytes of the key are the AES key, so it must have 16,
+// 24 or 32 bytes. The error does not contain the key.
 func NewCipher(key secret.String) (*Cipher, error) {
 	block, err := aes.NewCipher([]byte(key.Reveal()))
 	if err != nil {
-		return nil, fmt.Errorf("the former key has %d bytes: it must have 16, 24 or 32", len(key.Reveal()))
+		return nil, fmt.Errorf("the key has %d bytes: it must have 16, 24 or 32", len(key.Reveal()))
 	}
 
 	return &Cipher{block: block}, nil
@@ -40,7 +40,7 @@ func (c *Cipher) Decrypt(value string) (secret.String, error) {
 
 	encoded := make([]byte, len(sealed)-aes.BlockSize)
 
-	//nolint:staticcheck // the mode of the former programs
+	//nolint:staticcheck // Kyma Provisioner and KEB use this mode
 	cipher.NewCFBDecrypter(c.block, sealed[:aes.BlockSize]).XORKeyStream(encoded, sealed[aes.BlockSize:])
 
 	text, err := base64.StdEncoding.Strict().DecodeString(string(encoded))

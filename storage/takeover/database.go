@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// applicationName identifies this program's session in the former database.
+	// applicationName identifies this program's session in the database of Kyma Provisioner or KEB.
 	applicationName = "environment-broker-adopt"
 	// callTimeout limits one query.
 	callTimeout = 30 * time.Second
-	// Page is the maximum number of rows that one query should return.
+	// Page is the number of rows that callers read with one query.
 	Page = 500
 	// maxNamed is the maximum number of objects that an error lists by name.
 	maxNamed = 5
 )
 
-// Program describes a former program: Kyma Provisioner or KEB.
+// Program describes a program whose database is read: Kyma Provisioner or KEB.
 type Program struct {
 	// Name is the name of the program in messages.
 	Name string
@@ -37,7 +37,7 @@ type Program struct {
 	Unfinished string
 }
 
-// Database is a read-only session in the database of a former program.
+// Database is a read-only session in the database of Kyma Provisioner or KEB.
 type Database struct {
 	db *sqlx.DB
 }
@@ -65,8 +65,8 @@ func (r readOnly) Connect(ctx context.Context) (driver.Conn, error) {
 	return connection, nil
 }
 
-// Open connects to the database of a former program. The session cannot write. Errors do not contain the connection string,
-// because it contains a password.
+// Open connects to the database of Kyma Provisioner or KEB. The session cannot write. Errors do not contain the connection
+// string, because it contains a password.
 func Open(ctx context.Context, url secret.String) (*Database, error) {
 	connector, err := pq.NewConnector(url.Reveal())
 	if err != nil {
@@ -81,7 +81,7 @@ func Open(ctx context.Context, url secret.String) (*Database, error) {
 	defer cancel()
 
 	if err := database.db.PingContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("connecting to the former database: %w", err), database.Close())
+		return nil, errors.Join(fmt.Errorf("connecting to the database to take over: %w", err), database.Close())
 	}
 
 	return database, nil
@@ -90,7 +90,7 @@ func Open(ctx context.Context, url secret.String) (*Database, error) {
 // Close ends the session.
 func (d *Database) Close() error {
 	if err := d.db.Close(); err != nil {
-		return fmt.Errorf("closing the former database: %w", err)
+		return fmt.Errorf("closing the database to take over: %w", err)
 	}
 
 	return nil
@@ -108,13 +108,13 @@ func Select[Row any](ctx context.Context, database *Database, query string, args
 
 	rows := []Row{}
 	if err := database.db.SelectContext(ctx, &rows, database.db.Rebind(query), args...); err != nil {
-		return nil, fmt.Errorf("reading the former database: %w", err)
+		return nil, fmt.Errorf("reading the database to take over: %w", err)
 	}
 
 	return rows, nil
 }
 
-// Check returns an error if the rows of the former program cannot be taken over now. Reasons are that another session uses the
+// Check returns an error if the program's rows cannot be taken over now. Reasons are that another session uses the
 // database, that operations have not ended, and that the schema is too old or unusable. Check reports all reasons at once, but it
 // looks for operations only in a usable schema.
 func (d *Database) Check(ctx context.Context, former Program, ignoredUsers []string) error {
@@ -131,8 +131,8 @@ func (d *Database) Check(ctx context.Context, former Program, ignoredUsers []str
 	errs := []error{version}
 
 	if len(sessions) > 0 {
-		errs = append(errs, fmt.Errorf("other sessions use the database of %s: %s. If the sessions belong to the former program, stop it. Otherwise, pass their database users with --ignore-users",
-			former.Name, named(sessions)))
+		errs = append(errs, fmt.Errorf("other sessions use the database of %s: %s. If the sessions belong to %s, stop it. Otherwise, pass their database users with --ignore-users",
+			former.Name, named(sessions), former.Name))
 	}
 
 	if version != nil {
@@ -183,9 +183,9 @@ func (d *Database) version(ctx context.Context, former Program) (problem, err er
 	}
 }
 
-// sessions returns a description of each other client session in the database, except those of ignoredUsers. PostgreSQL hides the type and
-// the address of another user's session from users without the privileges of pg_read_all_stats, so a session without a type counts. Only
-// sessions of clients and their workers have a user.
+// sessions returns a description of each other client session in the database, except sessions of ignoredUsers. PostgreSQL hides
+// the type and the address of another user's session from users without the privileges of pg_read_all_stats, so a session
+// without a type counts. Only sessions of clients and their workers have a user.
 func (d *Database) sessions(ctx context.Context, ignoredUsers []string) ([]string, error) {
 	return Select[string](ctx, d, `SELECT format('user %s%s%s', usename, ' from ' || host(client_addr), ', application ' || nullif(application_name, ''))
 		FROM pg_stat_activity WHERE datname = current_database() AND COALESCE(backend_type, 'client backend') = 'client backend'
@@ -206,7 +206,7 @@ func named(names []string) string {
 func CheckKey(cipher *Cipher, samples []string) error {
 	for _, sample := range samples {
 		if _, err := cipher.Decrypt(sample); err != nil {
-			return fmt.Errorf("the former key cannot decrypt a sample value from the database: check %sFORMER_DATABASE_SECRET_KEY or --former-key-file: %w",
+			return fmt.Errorf("the key cannot decrypt a sample value from the database: check %sFORMER_DATABASE_SECRET_KEY or --former-key-file: %w",
 				program.Prefix, err)
 		}
 	}

@@ -17,10 +17,10 @@ import (
 // maxFile is the maximum size of a file with a connection string or a key, in bytes.
 const maxFile = 64 << 10
 
-// Config configures the access to a former database. Only the adopt command uses it.
+// Config configures the access to the database to take over. Only the adopt command uses it.
 type Config struct {
-	DatabaseURL secret.String `env:"DATABASE_URL"        help:"for adopt: connection string of the former database, such as postgres://user:password@host/name?sslmode=require; --former-dsn-file replaces it"`
-	SecretKey   secret.String `env:"DATABASE_SECRET_KEY" help:"for adopt: key of 16, 24 or 32 bytes with which the former program encrypted columns; --former-key-file replaces it"`
+	DatabaseURL secret.String `env:"DATABASE_URL"        help:"for adopt: connection string of the database to take over, such as postgres://user:password@host/name?sslmode=require; --former-dsn-file replaces it"`
+	SecretKey   secret.String `env:"DATABASE_SECRET_KEY" help:"for adopt: key of 16, 24 or 32 bytes with which columns of this database are encrypted; --former-key-file replaces it"`
 }
 
 // Options contains the values of the adopt command's flags.
@@ -29,7 +29,7 @@ type Options struct {
 	DryRun bool
 	// Only contains the IDs or Shoot names of the rows to take over. If it is empty, all rows are taken over.
 	Only []string
-	// IgnoreUsers are database users whose sessions do not mean that a former program is running.
+	// IgnoreUsers are database users whose sessions do not mean that Kyma Provisioner or KEB is running.
 	IgnoreUsers []string
 	// JSON writes the report as JSON.
 	JSON bool
@@ -44,9 +44,9 @@ func (o *Options) Register(flags *flag.FlagSet) {
 	flags.BoolVar(&o.DryRun, "dry-run", false, "check everything and report, but change nothing")
 	flags.BoolVar(&o.JSON, "json", false, "write the report as JSON")
 	flags.Func("only", "take over only the rows with these comma-separated `IDs` or Shoot names; can be repeated", collect(&o.Only))
-	flags.Func("ignore-users", "database `users` whose sessions do not mean that the former program is running, such as the user of a monitoring agent", collect(&o.IgnoreUsers))
-	flags.StringVar(&o.urlFile, "former-dsn-file", "", "`file` with the connection string of the former database; replaces "+program.Prefix+"FORMER_DATABASE_URL")
-	flags.StringVar(&o.keyFile, "former-key-file", "", "`file` with the key of the former program; replaces "+program.Prefix+"FORMER_DATABASE_SECRET_KEY")
+	flags.Func("ignore-users", "database `users` whose sessions do not prevent the adoption, such as the user of a monitoring agent", collect(&o.IgnoreUsers))
+	flags.StringVar(&o.urlFile, "former-dsn-file", "", "`file` with the connection string of the database to take over; replaces "+program.Prefix+"FORMER_DATABASE_URL")
+	flags.StringVar(&o.keyFile, "former-key-file", "", "`file` with the key that encrypts columns of this database; replaces "+program.Prefix+"FORMER_DATABASE_SECRET_KEY")
 }
 
 // collect returns a flag value that appends comma-separated words to a list.

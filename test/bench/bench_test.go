@@ -35,11 +35,11 @@ Machine: %s.
 // operations per instance, of rounds and of turns, and the description of the machine.
 const largeHead = `# Benchmarks of a large database
 
-Written by ` + "`make bench-large`" + `. The setup is that of [benchmarks.md](benchmarks.md), with %d clients, but the broker's database has %d instances
+Written by ` + "`make bench-large`" + `. The setup is the same as for [benchmarks.md](benchmarks.md), with %d clients, but the broker's database has %d instances
 with %d operations each, whose ages are up to a year. Each instance has an endpoint and an entry in the audit log; all rows are in the hash
 chain. Operations of the last 30 days have timelines. In the large database, only the newest operation of each instance has a payload: nothing
-that is measured reads the others, which would take 3 GiB per million operations. Sizes of rows are therefore those of the small database. The
-tables of the floor have as many rows as those of the broker.
+that is measured reads the others, which would take 3 GiB per million operations. Sizes of rows are therefore measured in the small database. The
+tables of the floor have as many rows as the broker's.
 
 In each of %d rounds, the figures are measured in a database with 1,000 such instances and then in the large one, each alternately with its
 floor, in %d turns. The first are measured in a new copy of the small database, and after each round, the rows that it has added to the large one are removed, so that the

@@ -322,7 +322,7 @@ func TestWayBackOnLocalGarden(t *testing.T) {
 	stop()
 
 	if after := a.former.Dump() + a.keb.Dump(); after != rows {
-		t.Error("the former databases have changed")
+		t.Error("the databases of Kyma Provisioner and KEB have changed")
 	}
 
 	for _, each := range a.clusters {

@@ -96,7 +96,7 @@ type Report struct {
 const DefaultMaxUnchained = 10 * time.Minute
 
 // readingTime is how long after Options.Now a row may be removed because its retention period has ended. Reading a long chain takes
-// minutes, in which retention removes rows, and the clocks of clients differ from those of the services.
+// minutes, in which retention removes rows, and the clocks of clients differ from the services' clocks.
 const readingTime = time.Hour
 
 // Options configures a Verifier.
@@ -187,7 +187,7 @@ func (v *Verifier) Add(record Record) {
 	v.last = Head{Number: record.Number, Hash: record.Hash}
 }
 
-// checkLink compares the position and the hash of a record with those of the record before it.
+// checkLink compares the position and the hash of a record with the record before it.
 func (v *Verifier) checkLink(record Record) {
 	wanted := v.last.Number + 1
 
@@ -195,7 +195,7 @@ func (v *Verifier) checkLink(record Record) {
 	case record.Number > wanted:
 		v.problem(record, Missing, removedText(wanted, record.Number-1))
 	case record.Number < wanted:
-		v.problem(record, Reordered, "the number of the record is not higher than that of the record before it")
+		v.problem(record, Reordered, "the number of the record is not higher than the previous record's")
 	case record.link(v.last.Hash, record.Number) != record.Hash:
 		if v.broken == nil {
 			before := v.last

@@ -87,7 +87,7 @@ func (h *Hook) clean(w http.ResponseWriter, r *http.Request) {
 	decoder.DisallowUnknownFields()
 
 	if err := decoder.Decode(&question); err != nil || question.Account == "" || question.Namespace == "" || question.Provider == "" || question.Tenant == "" {
-		simulator.WriteJSON(w, http.StatusBadRequest, map[string]string{"message": "the question is invalid"})
+		simulator.WriteJSON(w, http.StatusBadRequest, map[string]string{"message": "the request is invalid"})
 
 		return
 	}

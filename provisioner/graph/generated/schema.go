@@ -1679,13 +1679,13 @@ type Query {
   runtimeOperationStatus(id: String!): OperationStatus
 
   """
-  Returns runtimes, newest first. With the ` + "`" + `tenant` + "`" + ` header it returns those of the tenant. Without the header it needs the operator role and
-  returns those of all tenants. ` + "`" + `first` + "`" + ` is the size of the page, 1 to 100; ` + "`" + `after` + "`" + ` is the endCursor of the previous page.
+  Returns runtimes, newest first. With the ` + "`" + `tenant` + "`" + ` header it returns the runtimes of the tenant. Without the header it needs the
+  operator role and returns the runtimes of all tenants. ` + "`" + `first` + "`" + ` is the size of the page, 1 to 100; ` + "`" + `after` + "`" + ` is the endCursor of the previous page.
   """
   runtimes(filter: RuntimeFilter, first: Int = 50, after: String): RuntimePage!
 
   """
-  Returns operations, newest first, including those of deleted runtimes. The header, ` + "`" + `first` + "`" + ` and ` + "`" + `after` + "`" + ` have the same meaning as for runtimes.
+  Returns operations, newest first, including operations of deleted runtimes. The header, ` + "`" + `first` + "`" + ` and ` + "`" + `after` + "`" + ` have the same meaning as for runtimes.
   """
   operations(filter: OperationFilter, first: Int = 50, after: String): OperationPage!
 
@@ -2188,7 +2188,7 @@ input WorkerPoolInput {
   "At most 15 characters, because the names of the machines contain it."
   name: String!
   machineType: String!
-  "If omitted, image and version are those of the first pool."
+  "If omitted, image and version are the same as in the first pool."
   machineImage: String
   "Requires machineImage."
   machineImageVersion: String
@@ -2292,7 +2292,7 @@ input ComponentConfigurationInput {
   component: String!
   namespace: String!
   configuration: [ConfigEntryInput]
-  "The address of manifests, as https://HOST/FILE#sha256=DIGEST. They replace those of the release or, with a new name, add a component. Rejected unless the operator allows it."
+  "The address of manifests, as https://HOST/FILE#sha256=DIGEST. They replace the manifests of the release or, with a new name, add a component. Rejected unless the operator allows it."
   sourceURL: String
   conflictStrategy: ConflictStrategy
 }
