@@ -20,7 +20,7 @@ const (
 // the instance, for example in a failover with asynchronous replication, a repeated order therefore finds the existing Shoot.
 //
 // Orders of another platform or tenant get other names. An instance that reuses the ID of a deleted one also gets another name:
-// former is the ID of the newest operation of the deleted instance. taken is the number of names that were tried and belong to
+// former is the ID of the deleted instance's newest operation. taken is the number of names that were tried and belong to
 // other instances, which a unique index in the database detects.
 func shootName(instance environment.Instance, former string, taken int) string {
 	// The values are quoted, so different values never have the same hash input.

@@ -222,7 +222,7 @@ func TestResumptionWaitsForTheFormerRuntime(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		steps     []string
-		shootName string // the Shoot of the leftover, or empty for that of the instance
+		shootName string // the Shoot of the leftover, or empty for the Shoot of the instance
 		rejected  bool
 	}{
 		"removal":     {"the order would return the former runtime", []string{"Remove_Runtime"}, "", true},

@@ -157,7 +157,7 @@ const (
 	expireEvery = 30 * time.Second
 	// expireAtOnce is the maximum number of bindings that one run removes, unless the job's limit is higher.
 	expireAtOnce = 500
-	// removeAgain is the delay before a failed removal is repeated. It is long because the runtime may be gone for good.
+	// removeAgain is the delay before a failed removal is repeated. It is long because the runtime may never come back.
 	removeAgain = time.Hour
 )
 

@@ -20,7 +20,7 @@ type updateRequest struct {
 	instanceID string
 	// serviceID is required. planID is the plan after the update, or empty to keep the plan.
 	serviceID, planID string
-	// context and parameters are merged into those of the instance, field by field.
+	// context and parameters are merged into the instance's, field by field.
 	context    json.RawMessage
 	parameters json.RawMessage
 	// hasParameters reports whether the parameters object has any fields.

@@ -71,8 +71,8 @@ func TestUpgradeTime(t *testing.T) {
 	b.want("another time, after the upgrade", b.patch(instanceID, choose("2030-01-02T21:00:00Z")), 422)
 }
 
-// TestChosenUpgradeTimesAreAudited checks that the audit log has each time that the owner chooses, also if the instance has the same
-// parameter from an earlier upgrade and so does not change.
+// TestChosenUpgradeTimesAreAudited checks that the audit log has each time that the owner chooses, even if the instance already
+// has the same parameter from an earlier upgrade.
 func TestChosenUpgradeTimesAreAudited(t *testing.T) {
 	times := &upgradeTimes{}
 	b := newFixture(t, func(options *broker.Options) { options.UpgradeTimes = times })

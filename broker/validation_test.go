@@ -16,7 +16,7 @@ func checks() []string {
 }
 
 // TestNoValidationInTransactions parses the package and checks that no function that runs in a transaction checks parameters,
-// directly or through other functions. Other writes wait for a transaction: on SQLite all of them, on PostgreSQL those of the
+// directly or through other functions. Other writes wait for a transaction: on SQLite all writes, on PostgreSQL writes to the
 // same instance.
 func TestNoValidationInTransactions(t *testing.T) {
 	t.Parallel()

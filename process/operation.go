@@ -112,7 +112,7 @@ func Noted[D any](operation Operation[D], message string) Operation[D] {
 	return operation
 }
 
-// RetryOperation runs the step again after the interval. The given interval and window replace those of the stage's RetryPolicy.
+// RetryOperation runs the step again after the interval. The given interval and window replace the stage's RetryPolicy.
 // Once the step has kept failing for the whole window, without a success or a wait in between, RetryOperation fails the operation
 // with reason and err.
 func RetryOperation[D any](operation Operation[D], reason string, err error, interval, window time.Duration,

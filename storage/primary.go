@@ -164,7 +164,7 @@ func (p *primary) admit(opened *guardedConnection) error {
 	return nil
 }
 
-// noticeAnswer records the current time as that of the database's last answer.
+// noticeAnswer records that the database has answered now.
 func (p *primary) noticeAnswer() { p.answered.Store(int64(time.Since(p.opened))) }
 
 // outdated reports whether the connection may lead to a former primary, because another connection has reached a newer primary or

@@ -48,7 +48,7 @@ func (r runtimes) Adopted(_ context.Context, tenant, id string) (provisionerclie
 	}, nil
 }
 
-// Order returns an order with other administrators, and with limits of the autoscaler beyond those of the plan.
+// Order returns an order with other administrators, and with limits of the autoscaler beyond the plan's limits.
 func (r runtimes) Order(_ context.Context, id string) (any, error) {
 	return map[string]any{
 		"cluster": map[string]any{"machineType": r[id].MachineType, "autoScalerMin": 4, "autoScalerMax": 99}, "administrators": []any{"somebody@example.com"},

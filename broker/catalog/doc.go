@@ -1,5 +1,5 @@
 // Package catalog defines the service and its plans: the parameters of orders and updates, their rules and their
-// defaults. It reads YAML files, by default those of package resources, checks them as a whole and reloads them when
+// defaults. It reads YAML files, by default from package resources, checks them as a whole and reloads them when
 // they change.
 //
 // A loaded catalog is consistent: every plan can be ordered with only its required parameters, each default lies

@@ -50,7 +50,7 @@ func (c *content) render(options Options) error {
 			InstancesRetrievable: true,
 			BindingsRetrievable:  true,
 			AllowContextUpdates:  true,
-			PlanUpdatable:        slices.ContainsFunc(c.plans, changeable), // Service Catalog reads only this field, not those of the plans
+			PlanUpdatable:        slices.ContainsFunc(c.plans, changeable), // Service Catalog reads only this field, not the fields of the plans
 			Tags:                 c.service.Tags,
 			Metadata: &domain.ServiceMetadata{
 				DisplayName:         c.service.DisplayName,

@@ -133,7 +133,7 @@ func shownDeployment(deployment v1alpha1.BundleDeployment) views.BundleDeploymen
 	valid := meta.FindStatusCondition(conditions, v1alpha1.TypeHasValidBundle)
 
 	// The page shows the first condition that is not true, in the order in which the bundle provisioner works. While another Bundle is not
-	// installed, the condition Installed is true for the former one, with another reason.
+	// installed, the condition Installed is true for the previous one, with another reason.
 	for _, each := range []*metav1.Condition{valid, installed, healthy} {
 		if each != nil && (each.Status != metav1.ConditionTrue || each == installed && each.Reason != v1alpha1.ReasonInstallationSucceeded) {
 			shown.Message = messageOf(each)

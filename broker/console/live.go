@@ -232,6 +232,5 @@ func (c *console) instanceState(ctx context.Context, id string) (string, error) 
 	return fmt.Sprint(listed[0].Instance.UpdatedAt.UnixNano(), newest.ID, newest.State, newest.UpdatedAt.UnixNano(), newest.Stage, last), err
 }
 
-// recentEvents is the number of newest events among which instanceState looks for events of the instance, such as those of its
-// bindings.
+// recentEvents is the number of newest events among which instanceState looks for events of the instance and its bindings.
 const recentEvents = 100

@@ -396,7 +396,7 @@ func (w *slowWriter) deadline() time.Duration {
 func (w *slowWriter) fail() { close(w.failed) }
 
 // TestTwoReplicas follows the events of concurrent transactions. The client changes between two replicas, and breaks its connection again
-// and again. It gets each event once, those of an instance in the order of their acceptance.
+// and again. It gets each event once, and events of an instance in the order of their acceptance.
 func TestTwoReplicas(t *testing.T) {
 	const (
 		writers = 4

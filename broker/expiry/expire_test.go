@@ -469,8 +469,8 @@ func TestPlansWithoutLifetimeAreNotDue(t *testing.T) {
 	})
 }
 
-// TestChangeOfPlanMovesTheExpiry ends the lifetime of an instance while an update changes its plan. The job leaves the decision to the
-// time after the update, also if it has listed the instance before.
+// TestChangeOfPlanMovesTheExpiry ends the lifetime of an instance while an update changes its plan. The job decides after the
+// update, even if it has listed the instance before.
 func TestChangeOfPlanMovesTheExpiry(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason    string

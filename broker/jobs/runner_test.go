@@ -354,8 +354,8 @@ environment_broker_job_last_run_timestamp_seconds{name="test"} %d
 	}
 }
 
-// TestDailyJob looks every ten minutes on two replicas for six days: the job runs once a day at its time, also on the first day. On one day no
-// replica runs at that time, and the job waits for the next day.
+// TestDailyJob looks every ten minutes on two replicas for six days: the job runs once a day at its time, even on the first day.
+// On one day no replica runs at that time, and the job waits for the next day.
 func TestDailyJob(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
 		_, runner, clock := newRunner(t, db, 0)

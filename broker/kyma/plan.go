@@ -12,8 +12,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// planConfiguration is the part of a plan's configuration in the control plane that the broker uses. The format is that of Kyma
-// Environment Broker; its other fields are ignored.
+// planConfiguration is the part of a plan's configuration in the control plane that the broker uses. It has the format of Kyma
+// Environment Broker, whose other fields are ignored.
 type planConfiguration struct {
 	AdditionalComponents []struct {
 		Name      string `json:"name"`

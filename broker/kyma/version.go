@@ -14,7 +14,7 @@ const (
 	keyGlobalAccount = "GA_"
 )
 
-// version returns the version for a new runtime: that of the subaccount, else that of the global account, else the default.
+// version returns the version for a new runtime: the subaccount's, else the global account's, else the default.
 func (k Kyma) version(ctx context.Context, instance environment.Instance) (string, error) {
 	if k.ControlPlane == nil || k.VersionsName == "" {
 		return k.Version, nil

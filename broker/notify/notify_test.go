@@ -399,7 +399,7 @@ func TestGivenUpMessages(t *testing.T) {
 	f.wantLogged(true, "customers are not informed (create)")
 }
 
-// TestOtherEventsAreNotDelayed delivers the messages of one event while the service rejects those of another event.
+// TestOtherEventsAreNotDelayed delivers the messages of one event while the service rejects the messages of another event.
 func TestOtherEventsAreNotDelayed(t *testing.T) {
 	f := newFixture(t, storagetest.SQLite(t))
 	first, second := f.upgrade("one"), f.upgrade("two")

@@ -73,7 +73,7 @@ func TestEraseAccount(t *testing.T) {
 		b.clock.SetTime(b.clock.Now().Add(time.Minute))
 
 		erased := b.erase("ga")
-		// The audit entries are those of the retry and of the cancellation. The timeline entries are the retry of the failed
+		// The audit entries record the retry and the cancellation. The timeline entries are the retry of the failed
 		// operation, and the start and the cancellation of its successor. The events are the creation and the deletion of the instance, and
 		// the starts and ends of both operations.
 		want2 := operatorapi.Erasure{AccountID: "ga", EntryID: erased.EntryID, Operations: 2, TimelineEntries: 3, AuditEntries: 2, Events: 6, Complete: true}

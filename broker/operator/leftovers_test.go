@@ -141,7 +141,7 @@ func TestChangeLeftovers(t *testing.T) {
 }
 
 // TestErasureWaitsForLeftovers checks that an account with leftovers is not erased, and that an erasure removes the records of objects
-// that deleted instances had in other systems, but not those of other accounts and living instances.
+// that deleted instances had in other systems, but not the records of other accounts and of existing instances.
 func TestErasureWaitsForLeftovers(t *testing.T) {
 	onEach(t, func(b *bench) {
 		left := b.leftover("one", "ga", b.clock.Now())

@@ -16,7 +16,7 @@ func TestEveryStateOfRuntimesIsDescribed(t *testing.T) {
 		want = append(want, string(rule.State))
 	}
 
-	want = append(want, string(operatorapi.RuntimeStateDeleted)) // of leftovers
+	want = append(want, string(operatorapi.RuntimeStateDeleted)) // the state of leftovers
 	slices.Sort(want)
 
 	if diff := cmp.Diff(want, operatorapitest.Enum(t, "RuntimeState")); diff != "" {

@@ -95,7 +95,7 @@ func (pastOperations) StepTimes(context.Context, []string) ([]operations.StepTim
 	return nil, nil
 }
 
-// TestForecastOfAnOperation checks that an operation is compared with past ones of its plan, also in lists.
+// TestForecastOfAnOperation checks that an operation is compared with past ones of its plan, even in lists.
 func TestForecastOfAnOperation(t *testing.T) {
 	past := pastOperations{
 		{OperationID: "1", Kind: environment.KindProvision, PlanID: "other", Took: time.Hour},

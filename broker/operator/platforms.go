@@ -165,8 +165,8 @@ func (a *API) changePlatforms(r *http.Request, action string,
 	}), nil
 }
 
-// setPlatforms stores the platforms of an instance, also in its unfinished operations and those of its bindings. If one of them
-// deletes the instance, the new platforms see its result, and the former ones do not.
+// setPlatforms stores the platforms of an instance in its row, in its unfinished operations, and in those of its bindings. If
+// one of these operations deletes the instance, the new platforms see its result, and the previous ones do not.
 func (a *API) setPlatforms(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
 	if err := a.Instances.SetPlatforms(ctx, tx, instance); err != nil {
 		return err

@@ -121,8 +121,8 @@ func TestChangesOfPlatforms(t *testing.T) {
 	})
 }
 
-// TestUnfinishedOperationsMove moves an instance while operations on the instance and on a binding run. The platforms that see an
-// operation after the deletion of the instance must be those of the instance.
+// TestUnfinishedOperationsMove moves an instance while operations on the instance and on a binding run. After the deletion of the
+// instance, the platforms of the instance must see its operations.
 func TestUnfinishedOperationsMove(t *testing.T) {
 	eachWithPlatforms(t, func(b *bench) {
 		want := map[string]string{

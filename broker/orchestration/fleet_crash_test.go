@@ -41,12 +41,13 @@ type fleetLimits struct {
 	ownerWithin time.Duration
 }
 
-// ownerTime is the time since midnight that an owner chooses, after the window of the instance and before that of the next day.
+// ownerTime is the time since midnight that an owner chooses, after the window of the instance and before its window on the next
+// day.
 const ownerTime = 90 * time.Minute
 
 // fleetScenario is an orchestration with maintenance windows, a deadline and three waves, of which the first one soaks. An owner chooses a time
 // outside of the window. The failure gate stops the orchestration after one failure; an operator resumes, pauses and resumes it, and retries
-// the failed upgrade at the end. The upgrades are those of the broker, with a simulated Provisioner.
+// the failed upgrade at the end. The broker's own upgrades run, with a simulated Provisioner.
 func fleetScenario(targets int, limits fleetLimits) crashtest.Scenario[environment.Data] {
 	return crashtest.Scenario[environment.Data]{
 		Name: fmt.Sprintf("fleet of %d", targets), Kind: environment.KindOrchestrate,

@@ -117,7 +117,7 @@ func Adopt(ctx context.Context, config Config, options AdoptOptions, log logrus.
 }
 
 // adoptingPlatform returns the platform with the given name, which is auth.DefaultPlatform if it is empty. The error says that the broker has
-// no such platform: no client would reach the instances. path is that of the file with the platforms, or empty.
+// no such platform: no client would reach the instances. path is the path of the file with the platforms, or empty.
 func adoptingPlatform(path, name string) (auth.Platform, error) {
 	var platforms auth.Platforms
 

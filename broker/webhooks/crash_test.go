@@ -111,8 +111,9 @@ func (m *mortal) Send(ctx context.Context, message webhook.Message) error {
 	return m.run(func() error { return m.send(ctx, message) })
 }
 
-// TestKilledReplica kills the replica before and after each write and each call. Another replica takes over when the lease has expired. Each
-// event arrives at least once, those of an instance in their order, and at most the ones that were being sent arrive twice.
+// TestKilledReplica kills the replica before and after each write and each call. Another replica takes over when the lease has
+// expired. Each event arrives at least once, and events of an instance in their order. Only events that were being sent arrive
+// twice.
 func TestKilledReplica(t *testing.T) {
 	const fewest = 16 // lease, deliveries, and begin, call and end of three events and a failure, and the end of the lease
 

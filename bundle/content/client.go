@@ -43,7 +43,7 @@ type ClientOptions struct {
 	Limits archive.Limits
 }
 
-// Client uploads the content of Bundles, and fetches it from provisioners, including those of other projects.
+// Client uploads the content of Bundles, and fetches it from provisioners, including provisioners of other projects.
 type Client struct {
 	http    *http.Client
 	timeout time.Duration

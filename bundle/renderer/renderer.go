@@ -107,7 +107,8 @@ func (r *Renderer) CheckChart(ctx context.Context, bundle fs.FS) error {
 	return err
 }
 
-// Chart returns the objects of a release: first those in crds/, and then those of the templates, in the order of the file names.
+// Chart returns the objects of a release: first the objects in crds/, and then the objects of the templates, in the order of the
+// file names.
 func (r *Renderer) Chart(ctx context.Context, bundle fs.FS, release Release) ([]*unstructured.Unstructured, error) {
 	return r.run(ctx, Request{Chart: true, Release: &release}, bundle)
 }

@@ -80,7 +80,7 @@ func checkPack(pack io.ReadSeeker, limits archive.Limits) error {
 		return terminal("the repository has %d objects; at most %d are permitted", count, maxObjects)
 	}
 
-	left := 2 * largest // The history contains objects in addition to those of the commit.
+	left := 2 * largest // The history contains more objects than the commit.
 
 	for range count {
 		header, err := scanner.NextObjectHeader()

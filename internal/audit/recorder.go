@@ -163,8 +163,8 @@ func (r *Recorder) refused(ctx context.Context, sampler *samplers, entry auditlo
 	}
 }
 
-// sampled identifies the rejected requests that share a sampler: those of one user, or of all unauthenticated clients, for one
-// action. A flood of rejected requests from one user therefore does not crowd out the entries about others.
+// sampled identifies the rejected requests that share a sampler: rejected requests of one user, or of all unauthenticated
+// clients, for one action. A flood of rejected requests from one user therefore does not crowd out the entries about others.
 type sampled struct{ user, means, action string }
 
 // samplers contains a sampler for each of the maxSamplers most recent user-action pairs. It is safe for concurrent use.

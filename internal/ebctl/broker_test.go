@@ -348,7 +348,7 @@ func (b *fakeBroker) changePlatforms(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// changeLeftover starts a cleanup, whose ID contains that of the leftover, or removes the leftover.
+// changeLeftover starts a cleanup, whose ID contains the ID of the leftover, or removes the leftover.
 func (b *fakeBroker) changeLeftover(w http.ResponseWriter, r *http.Request) {
 	index := slices.IndexFunc(b.runtimes, func(each operatorapi.Runtime) bool { return each.Leftover.ID == r.PathValue("id") })
 	if index < 0 {

@@ -134,8 +134,8 @@ func (s *session) behind() (*session, Settings, bool) {
 	return &provisioner, settings, err == nil && (settings.Username != "" || settings.Token != "")
 }
 
-// status compares the version of the service with that of ebctl, and returns this check and one for each system that the service
-// calls.
+// status compares the version of the service with the version of ebctl, and returns this check and one for each system that the
+// service calls.
 func (s *session) status(ctx context.Context, client *brokerclient.Client, service string) []check {
 	status, err := client.GetStatus(ctx)
 

@@ -148,8 +148,8 @@ func newLeftoverConfirmCommand(session *session) *cobra.Command {
 	return command
 }
 
-// chooseLeftovers returns the leftovers with the given IDs and those of the instances with the given IDs, or all leftovers if
-// args is empty. It fails if an argument matches no leftover.
+// chooseLeftovers returns the leftovers with the given IDs, and the leftovers of instances with the given IDs, or all leftovers
+// if args is empty. It fails if an argument matches no leftover.
 func chooseLeftovers(ctx context.Context, client *brokerclient.Client, args []string) (operatorapi.RuntimeList, error) {
 	chosen, found := operatorapi.RuntimeList{Data: []operatorapi.Runtime{}}, map[string]bool{}
 

@@ -30,7 +30,7 @@ type orchestrationFlags struct {
 	workers, workersPerRegion, workersPerProvider int
 	windows                                       bool
 	deadline                                      string
-	// own returns the flags of the command, without those of all commands.
+	// own returns the command's own flags, without the global flags.
 	own func() *pflag.FlagSet
 }
 
@@ -125,7 +125,7 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 
 // parameters returns the order from --parameters and the other flags. It checks only the syntax; the broker validates the values.
 func (f *orchestrationFlags) parameters(session *session, kind string) (parameters fleet.Parameters, err error) {
-	// An empty value, such as that of an unset variable, must not select more instances than the user intends.
+	// An empty value, for example from an unset variable, must not select more instances than the user intends.
 	f.own().VisitAll(func(flag *pflag.Flag) {
 		if value := flag.Value.String(); flag.Changed && (value == "" || value == "[]") {
 			err = errors.Join(err, usage("--%s must not be empty", flag.Name))

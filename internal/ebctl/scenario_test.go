@@ -41,7 +41,7 @@ type scenario struct {
 	Adopted operatorapi.AdoptedShoot `json:"adopted"`
 	// CatalogProblem is the error in the catalog files, if its message is not empty.
 	CatalogProblem operatorapi.CatalogProblem `json:"catalogProblem"`
-	// Version is the version of the broker. The default is that of ebctl.
+	// Version is the version of the broker. The default is the version of ebctl.
 	Version string `json:"version"`
 	// Systems are the systems that the broker calls.
 	Systems []operatorapi.System `json:"systems"`

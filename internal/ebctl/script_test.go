@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(tests{m}, map[string]func(){"ebctl": run})
 }
 
-// TestScripts runs ebctl as a process against a fakeBroker. Scripts have these commands in addition to those of testscript:
+// TestScripts runs ebctl as a process against a fakeBroker. Scripts have these commands in addition to the commands of
+// testscript:
 //
 //	broker SCENARIO       starts a broker with the scenario and sets EBCTL_ADDRESS
 //	provisioner SCENARIO  starts a Provisioner with the scenario and sets EBCTL_PROVISIONER_ADDRESS

@@ -2,7 +2,7 @@ package environment
 
 import "github.com/environment-broker/environment-broker/internal/secret"
 
-// busolaMigrator is the Kyma component that redirects users of the former console to Busola.
+// busolaMigrator is the Kyma component that redirects users of the old console to Busola.
 const busolaMigrator = "busola-migrator"
 
 // OverrideBusola sets the values of the busola-migrator component in the Kyma installation. It does nothing if there is no

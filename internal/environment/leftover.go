@@ -44,7 +44,7 @@ func NewLeftover(operation process.Record, instance Instance, steps []string, at
 	}
 }
 
-// Key returns the value that cleanups and outside objects of the leftover have in their InstanceID field.
+// Key returns the value that cleanups of the leftover, and its objects in other systems, have in their InstanceID field.
 func (l Leftover) Key() string { return LeftoverKey(l.Instance.ID, l.ID) }
 
 // LeftoverPath separates the two IDs in the key of a leftover. The broker rejects new instance IDs that contain LeftoverPath.

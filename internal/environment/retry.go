@@ -17,8 +17,8 @@ const (
 
 // ForRetry returns the data for a retry of the operation. present is the instance's row, which may have changed since the operation
 // was accepted: a change of the account or the context needs no operation. Update has complete values, with which the retry would
-// undo such later changes. Therefore, ForRetry replaces the values that have changed since, both in Update and in Instance. Of the
-// parameters, those of the operation apply.
+// undo such later changes. Therefore, ForRetry replaces the values that have changed since, both in Update and in Instance. The
+// parameters of the operation apply.
 //
 // The error is of kind failure.Conflict if the instance has another plan now, or if it has moved to another account and Update
 // changes it to a plan that allows one instance per account. The operation was not checked against this plan or account.

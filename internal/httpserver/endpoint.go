@@ -37,7 +37,7 @@ func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // response is 405 with the Allow header.
 type Methods map[string]http.Handler
 
-// ServeHTTP implements http.Handler. If the method is not in the map, the response has the usual JSON error body, unlike that of
+// ServeHTTP implements http.Handler. If the method is not in the map, the response has the usual JSON error body, unlike with
 // http.ServeMux.
 func (m Methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	method := r.Method

@@ -23,8 +23,8 @@ const hostMark = `<!-- not run: [^\n]*; TestHost of internal/packaging runs it[^
 const hostLimit = 4 * time.Minute
 
 // TestHost runs the commands of the page for Linux hosts: it installs the programs, creates the databases, writes the settings, and starts the broker
-// with them, on PostgreSQL. Folders of the test replace those of the machine, and sudo runs the commands as the user of the test. The broker listens
-// on the loopback interface only.
+// with them, on PostgreSQL. Folders of the test replace the machine's, and sudo runs the commands as the user of the test. The
+// broker listens on the loopback interface only.
 func TestHost(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operator/install.md")
 	if err != nil {
@@ -118,7 +118,7 @@ sudo() { if [ "$1" = -u ]; then shift 2; fi; "$@"; }
 
 	cancel()
 
-	<-ended // the error is that of the context
+	<-ended // the error comes from the context
 
 	if code := shell.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("the broker ended with %d", code)

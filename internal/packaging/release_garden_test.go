@@ -25,8 +25,8 @@ import (
 // releasedChart is the address of the chart on the page.
 const releasedChart = "oci://ghcr.io/environment-broker/charts"
 
-// TestReleasedChart packages the chart, pushes it to a registry, pulls it, and installs it with the command of the page on a real API server. The
-// targets of the Makefile are those of a release.
+// TestReleasedChart packages the chart, pushes it to a registry, pulls it, and installs it with the command of the page on a
+// real API server. A release uses the same targets of the Makefile.
 func TestReleasedChart(t *testing.T) {
 	connection := restricted(t)
 	folder := t.TempDir()

@@ -50,8 +50,8 @@ func TestDefaultsNameWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestRequiredVariablesFromSecrets checks that a required variable may come from a key of another Secret, such as that of an operator for
-// PostgreSQL.
+// TestRequiredVariablesFromSecrets checks that a required variable may come from a key of another Secret, such as the Secret of
+// an operator for PostgreSQL.
 func TestRequiredVariablesFromSecrets(t *testing.T) {
 	_, err := render(`{broker: {secretName: s, secrets: {APP_DATABASE_HOST: {name: postgres-app, key: host}, APP_PROVISIONER_URL: {name: p, key: url}}},
 		provisioner: {enabled: false}}`)

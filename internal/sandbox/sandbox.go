@@ -222,7 +222,7 @@ func start(ctx context.Context, config Config, keys secret.String, garden openGa
 }
 
 // announce waits until both services are ready, prints their addresses and the first steps for the user, and waits until the
-// context ends. It runs as a part beside the services, so its error stops the sandbox if a service is not ready within
+// context ends. It runs as a part next to the services, so its error stops the sandbox if a service is not ready within
 // readyTimeout.
 func (s services) announce(ctx context.Context, config Config, systems outside, bundler *bundler, output io.Writer) error {
 	deadline, cancel := context.WithTimeout(ctx, readyTimeout)

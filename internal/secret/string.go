@@ -9,8 +9,8 @@ import (
 const Mask = "***"
 
 // String is a secret text that prints and encodes as Mask. Reveal returns the text. Do not use a String in an unexported field or
-// as a map key: fmt does not call the methods of unexported fields, and encoding/json does not call those of string map keys, so
-// both would reveal the text.
+// as a map key: fmt does not call the methods of unexported fields, and encoding/json does not call the methods of string map
+// keys, so both would reveal the text.
 type String string
 
 // String returns Mask.

@@ -5,7 +5,7 @@
 // fault can be injected. Each further run injects a Fault at one or two of these points: the replica dies before or after the
 // call, the call or its response is lost, or the replica is frozen and continues after another replica has taken over.
 //
-// A scenario can also test the background work of a replica, which runs beside the engine and makes its calls through the same
+// A scenario can also test the background work of a replica, which runs next to the engine and makes its calls through the same
 // Proxy.
 //
 // The first run must end as Scenario.Expected says. Every other run must end like the first, with the same states, data and objects in

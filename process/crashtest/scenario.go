@@ -137,7 +137,7 @@ func each[D any](t *testing.T, scenarios []Scenario[D], plan func(possible []Fau
 	total.check(t)
 }
 
-// tally counts the plans that ran, and those of them that injected a fault.
+// tally counts the plans that ran, and how many of them injected a fault.
 type tally struct{ tried, hits int }
 
 // representative is the number of plans from which on a scenario is checked by itself. Of a few random plans, too many may miss by

@@ -17,7 +17,7 @@ func attempt(stage, step string, number, second int, outcome process.Outcome) pr
 
 func whole(outcome process.Outcome) process.Entry { return process.Entry{Outcome: outcome} }
 
-// compacted returns a copy of the entry that covers all attempts from number first to that of the entry.
+// compacted returns a copy of the entry that covers all attempts from number first to the entry's.
 func compacted(entry process.Entry, first int) process.Entry {
 	entry.FirstAttempt = first
 

@@ -169,7 +169,7 @@ func TestIASFaults(t *testing.T) {
 	}
 }
 
-// TestIASOfManyInstances removes a service provider that IAS lists after those of many other instances.
+// TestIASOfManyInstances removes a service provider that IAS lists after the service providers of many other instances.
 func TestIASOfManyInstances(t *testing.T) {
 	simulated, client := newIAS(t)
 

@@ -457,7 +457,7 @@ func TestRepeatedStages(t *testing.T) {
 	}
 }
 
-// TestResultIsDescribed checks that users see the result of an operation, also if operators skip Get_Kubeconfig, or if a retry
+// TestResultIsDescribed checks that users see the result of an operation, even if operators skip Get_Kubeconfig, or if a retry
 // starts after it.
 func TestResultIsDescribed(t *testing.T) {
 	t.Parallel()

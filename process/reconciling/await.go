@@ -89,7 +89,7 @@ func (r Reconciler) await(ctx context.Context, operation Operation, late func(ti
 	}
 }
 
-// GaveUp returns the error for a status that will not change any more. action is "install" or "remove".
+// GaveUp returns the error for a status that is final. action is "install" or "remove".
 func GaveUp(action string, state reconciler.State) error {
 	text := "the Reconciler could not " + action + " Kyma"
 	if failed := state.Failed(); failed != "" {

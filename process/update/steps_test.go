@@ -282,7 +282,7 @@ func TestFailedUpdates(t *testing.T) {
 	}
 }
 
-// TestModules changes the modules of a runtime, alone and together with its cluster. The Kyma version stays that of the runtime.
+// TestModules changes the modules of a runtime, alone and together with its cluster. The runtime keeps its Kyma version.
 func TestModules(t *testing.T) {
 	for _, nodes := range []int{3, 5} {
 		w := newFixture()

@@ -369,7 +369,7 @@ func TestConnectionStringIsNotRevealed(t *testing.T) {
 	}
 }
 
-// TestNewSessionIsReadOnly ends the session in the former database, and checks that the next one cannot write either.
+// TestNewSessionIsReadOnly ends the session in the database to take over, and checks that the next one cannot write either.
 func TestNewSessionIsReadOnly(t *testing.T) {
 	t.Parallel()
 

@@ -80,8 +80,9 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 	return c.retryFailed(ctx, read)
 }
 
-// neverStored is a resource version that no object has, because an empty etcd has this revision. The API server compares the resource
-// version of an apply only with that of an existing object, so an apply with this version can create an object but not change one.
+// neverStored is a resource version that no object has, because an empty etcd has this revision. The API server compares the
+// resource version of an apply only with an existing object, so an apply with this version can create an object but not change
+// one.
 const neverStored = "1"
 
 // guard makes the API server reject the apply of a Shoot that has been changed or recreated since it was read. owned is the Shoot

@@ -11,8 +11,8 @@ import (
 )
 
 // SetHibernation sets whether the cluster is hibernated, and the given annotations; an annotation with an empty value is removed.
-// All other fields of the Shoot stay as they are: the caller's order may differ from the last one that was applied. The errors and
-// the retry of a failed Shoot are those of Change.
+// All other fields of the Shoot stay as they are: the caller's order may differ from the last one that was applied. It returns
+// the same errors as Change, and also retries a failed Shoot.
 func (c *Client) SetHibernation(ctx context.Context, read *gardencorev1beta1.Shoot, asleep bool, annotations map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

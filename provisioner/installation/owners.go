@@ -12,9 +12,9 @@ import (
 // Owners maps objects to the components that contain them.
 type Owners map[string]string
 
-// Add adds the objects of a component, and returns the problems of objects that cannot be installed. If two components contain
-// the same object, each would overwrite the other's version. If Kubernetes deletes a Job after it finishes, the installer would
-// recreate and rerun the Job repeatedly.
+// Add adds the objects of a component, and returns the problems of objects that cannot be installed. An object must not be in
+// two components, because each would overwrite the other's version. A Job must not have a time to live, because the installer
+// would recreate and rerun it each time Kubernetes has deleted it.
 func (o Owners) Add(component, namespace string, objects []*unstructured.Unstructured) (problems []string) {
 	for _, object := range objects {
 		// The scope of a custom kind is unknown without a cluster. A cluster-wide object in two components with different

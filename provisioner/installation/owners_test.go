@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/installation"
 )
 
-// TestExternalComponents checks plans with components whose manifests are not those of a release.
+// TestExternalComponents checks plans with components whose manifests do not come from a release.
 func TestExternalComponents(t *testing.T) {
 	object := func(kind, name string) string {
 		return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\n"

@@ -119,7 +119,7 @@ func (s *Service) AdoptShoot(ctx context.Context, caller Caller, wanted Adoption
 
 // adoptedID returns the ID of the runtime for a Shoot with the given UID. If the Shoot was adopted before and its owner has taken it
 // back, the runtime of the earlier adoption is recorded as deleted, and the Provisioner deletes Shoots with the ID of a deleted
-// runtime. The ID of the next adoption is therefore derived from that of the earlier one.
+// runtime. The ID of the next adoption is therefore derived from the earlier ID.
 func (s *Service) adoptedID(ctx context.Context, uid types.UID) (string, error) {
 	source := "shoot " + string(uid)
 

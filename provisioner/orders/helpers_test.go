@@ -44,15 +44,15 @@ type fixture struct {
 	store   *runtimes.Store
 	entries *auditlog.Store
 
-	checkError      atomic.Pointer[failure.Error] // of Check
+	checkError      atomic.Pointer[failure.Error] // returned by Check
 	wakes           atomic.Int64                  // number of calls to Wake
-	kubeconfigError error                         // of AdminKubeconfig
-	shoot           gardencorev1beta1.Shoot       // of each runtime in the database
+	kubeconfigError error                         // returned by AdminKubeconfig
+	shoot           gardencorev1beta1.Shoot       // the Shoot of each runtime in the database
 	lost            *gardencorev1beta1.Shoot      // a Shoot that no runtime in the database owns, or nil
-	getError        error                         // of Get and OfRuntime
+	getError        error                         // returned by Get and OfRuntime
 	foreign         map[string]string             // names of Shoots by the ID of a runtime
-	planError       error                         // of Plan
-	recordError     error                         // of RecordAlone
+	planError       error                         // returned by Plan
+	recordError     error                         // returned by RecordAlone
 	requested       []string                      // name and validity of the requested kubeconfigs
 	connection      agent.Status
 	statusCalls     int // number of calls to Status

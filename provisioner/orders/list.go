@@ -125,8 +125,8 @@ func (s *Service) ListRuntimes(ctx context.Context, filter RuntimeFilter, page P
 	return list, unavailable(err)
 }
 
-// ListOperations returns a page of operations, including those of deleted runtimes. The error is failure.Invalid for an invalid
-// page or filter.
+// ListOperations returns a page of operations, including operations of deleted runtimes. The error is failure.Invalid for an
+// invalid page or filter.
 func (s *Service) ListOperations(ctx context.Context, filter OperationFilter, page Page) (OperationList, error) {
 	after, err := page.check(filter.RuntimeID, filter.Tenant, filter.ShootName, filter.Region)
 	if err != nil {

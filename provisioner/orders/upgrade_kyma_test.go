@@ -56,8 +56,8 @@ func (f *fixture) rollBack(key, runtimeID string) (operation.Status, error) {
 	return f.service.RollBackUpgrade(f.Context(), caller("tenant", key), runtimeID, new("rolled back"))
 }
 
-// runNewest claims the accepted operation, ends it in the state end, and returns its data. If it succeeds, its configuration becomes
-// that of the runtime. An err other than nil fails the test.
+// runNewest claims the accepted operation, ends it in the state end, and returns its data. If it succeeds, its configuration
+// becomes the runtime's. An err other than nil fails the test.
 func (f *fixture) runNewest(status operation.Status, err error, end process.State) operation.Data {
 	f.Helper()
 

@@ -12,8 +12,8 @@ import (
 )
 
 // setHibernation returns the step that makes Gardener hibernate the cluster or wake it up. It changes nothing else in the spec of the
-// Shoot: after a failed or canceled upgrade, the Shoot may match neither the order of the runtime nor that of the upgrade. Like
-// changeShoot, it cannot undo a later change.
+// Shoot: after a failed or canceled upgrade, the Shoot may match neither the order of the runtime nor the order of the upgrade.
+// Like changeShoot, it cannot undo a later change.
 func (o Options) setHibernation(asleep bool) process.RunFunc[operation.Data] {
 	return func(ctx context.Context, op operation.Operation, log logrus.FieldLogger) (operation.Operation, time.Duration, error) {
 		present, err := o.present(ctx, op)

@@ -18,7 +18,7 @@ import (
 const kubeconfig = `{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}],
 	users: [{name: u, user: {token: t}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
 
-// TestStartWithTheVariablesOfKymaProvisioner starts a Provisioner with the defaults, which are those of Kyma Provisioner. The
+// TestStartWithTheVariablesOfKymaProvisioner starts a Provisioner with the defaults of Kyma Provisioner. The
 // error names all missing variables. Once these are set, the next error is about the database.
 func TestStartWithTheVariablesOfKymaProvisioner(t *testing.T) {
 	t.Chdir(t.TempDir())

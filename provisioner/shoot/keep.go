@@ -197,7 +197,7 @@ func overlay(had, wanted any) any {
 	}
 }
 
-// sameName returns the object in the list whose "name" field equals that of the item, or nil.
+// sameName returns the object in the list whose "name" field equals the item's, or nil.
 func sameName(list []any, item any) any {
 	nameOf := func(value any) any {
 		object, _ := value.(map[string]any)

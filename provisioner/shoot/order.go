@@ -299,7 +299,7 @@ func requiresTokens(worker gardencorev1beta1.Worker) bool {
 	return worker.ProviderConfig != nil && json.Unmarshal(worker.ProviderConfig.Raw, &config) == nil && config.InstanceMetadataOptions.HTTPTokens == "required"
 }
 
-// Inexpressible returns those of the given changes that must not happen to an adopted Shoot. The argument is the result of
+// Inexpressible returns the given changes that must not happen to an adopted Shoot. The argument is the result of
 // FirstChange. The first change may only add the owner and the settings that the configuration of the Provisioner requires for
 // all Shoots.
 func Inexpressible(changes []objectdiff.Change) []objectdiff.Change {

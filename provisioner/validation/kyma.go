@@ -20,7 +20,7 @@ const (
 )
 
 // UpgradeRuntime validates an upgrade of Kyma. It returns nil or one failure.Invalid that lists the invalid fields and the
-// reasons. Package releases compares the components with those of the release when it plans the installation. UpgradeCluster
+// reasons. Package releases compares the components with the release when it plans the installation. UpgradeCluster
 // validates the Kubernetes version.
 func UpgradeRuntime(input spec.KymaUpgrade) error {
 	found := problems{title: "the upgrade is invalid"}

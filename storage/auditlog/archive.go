@@ -147,7 +147,8 @@ func removeFile(path string) error {
 	return nil
 }
 
-// writeSegment writes the records of a segment to the given file, and verifies them. after and to are those of archiveSegment.
+// writeSegment writes the records of a segment to the given file, and verifies them. after and to are the same as in
+// archiveSegment.
 func (s *Store) writeSegment(ctx context.Context, file *os.File, after chain.Head, to int64, now time.Time) error {
 	verifier := chain.NewVerifier(chain.Options{Now: now, After: after, Continues: true})
 

@@ -315,8 +315,8 @@ func (c *Chainer) next(ctx context.Context, scans []*scan) ([]rowKey, error) {
 }
 
 // withRestored removes the batch from the scans, and returns it together with the operations that the restores and adoptions in
-// the batch have inserted. Restored operations keep their original times, which may be earlier than those of all rows that the
-// scans examine.
+// the batch have inserted. Restored operations keep their original times, which may be earlier than the times of all rows that
+// the scans examine.
 func (c *Chainer) withRestored(ctx context.Context, scans []*scan, batch []rowKey) ([]rowKey, error) {
 	taken, entries := map[string]bool{}, []string{}
 

@@ -389,7 +389,7 @@ func TestReplicasShareTheChain(t *testing.T) {
 	})
 }
 
-// TestLateCommitsAreChained adds a row whose time is before that of the newest chained row, as a slow transaction does. A row with a time
+// TestLateCommitsAreChained adds a row that is older than the newest chained row, as a slow transaction does. A row with a time
 // in the future must not hide later rows.
 func TestLateCommitsAreChained(t *testing.T) {
 	onEach(t, 0, func(b fixture) {

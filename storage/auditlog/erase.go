@@ -10,9 +10,10 @@ import (
 // erasable returns the condition that selects the entries about an account that have not been erased, and its arguments. It never selects
 // the entries of erasures.
 //
-// An entry names its account only if nothing else identifies the account. Otherwise, the account is that of the entry's operation
-// or instance. Several accounts may have used the same instance ID one after the other. Therefore, the account of an instance is
-// taken from its newest operation before the entry or, if the entry is older than all operations, from its first operation.
+// An entry names its account only if nothing else identifies the account. Otherwise, the account of the entry's operation or
+// instance applies. Several accounts may have used the same instance ID one after the other. Therefore, the account of an
+// instance is taken from its newest operation before the entry or, if the entry is older than all operations, from its first
+// operation.
 func erasable(account string) (string, []any) {
 	const ended = `FROM operations WHERE tenant = ? AND finished_at IS NOT NULL`
 

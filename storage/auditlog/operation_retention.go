@@ -109,7 +109,7 @@ func (s operationSweep) run(ctx context.Context, limit int) (examined, removed i
 	return len(found), len(removable), err
 }
 
-// removable returns those of the given operation IDs that may be removed, and the keys that have no operations left afterwards.
+// removable returns the given operation IDs that may be removed, and the keys that have no operations left afterwards.
 // Only the operations in ids are removed, because the transaction has locked only these. Locking the other operations of the same
 // keys could make two replicas wait for each other.
 func (s operationSweep) removable(ctx context.Context, ids, keys []string) (removable, emptied []string, err error) {

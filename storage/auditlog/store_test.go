@@ -166,8 +166,8 @@ func TestEntriesCannotBeChanged(t *testing.T) {
 	})
 }
 
-// TestEntriesCannotBeReplaced tries to overwrite existing rows, through the service's connections and through those of
-// another program, which sets no pragmas.
+// TestEntriesCannotBeReplaced tries to overwrite existing rows, through the service's connections and through another
+// program's, which set no pragmas.
 func TestEntriesCannotBeReplaced(t *testing.T) {
 	statements := map[string][]string{
 		storage.DriverSQLite: {

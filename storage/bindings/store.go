@@ -31,8 +31,8 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// accessPlace returns the additional data with which a binding's credentials are sealed, so that they cannot be decrypted as those
-// of another binding.
+// accessPlace returns the additional data with which a binding's credentials are sealed, so that they cannot be decrypted as the
+// credentials of another binding.
 func accessPlace(id string) string { return "access of binding " + id }
 
 // Sealed returns the column with the sealed credentials, for key rotation.

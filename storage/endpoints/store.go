@@ -31,7 +31,8 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 	return &Store{db: db, keys: keys}, nil
 }
 
-// place returns the additional data with which an endpoint is sealed, so that it cannot be decrypted as that of another instance.
+// place returns the additional data with which an endpoint is sealed, so that it cannot be decrypted as the endpoint of another
+// instance.
 func place(instanceID string) string { return "endpoint of instance " + instanceID }
 
 // Sealed returns the column with the sealed endpoints, for key rotation. The column is empty in rows for which Set has not been
@@ -91,8 +92,8 @@ func (s *Store) Set(ctx context.Context, instance environment.Instance, endpoint
 }
 
 // AddMissing reads a page of instances, starting after the given instance ID. For each instance that has a runtime but no row, it
-// adds an empty row that is due at the given time. Replicas of earlier versions create such instances. The result is that of
-// storage.Missing.AddPage.
+// adds an empty row that is due at the given time. Replicas of earlier versions create such instances. The result is the
+// same as for storage.Missing.AddPage.
 func (s *Store) AddMissing(ctx context.Context, due time.Time, after string) (next string, err error) {
 	return storage.Missing{
 		Table: "endpoints", Key: "id", Condition: `runtime_id <> ''`,

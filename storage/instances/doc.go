@@ -6,5 +6,5 @@
 // never the name of its Shoot, so the Shoot name distinguishes the two.
 //
 // A new column needs a migration and a field of row, and must be added to columns, Insertion and instance(). The catalog_offered
-// table is not used any more. It still exists so that replicas of an earlier release continue to work during an update.
+// table is no longer used. It still exists so that replicas of an earlier release continue to work during an update.
 package instances

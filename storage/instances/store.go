@@ -151,7 +151,7 @@ func (s *Store) Exists(ctx context.Context, tx storage.Tx, id string) (bool, err
 	return len(found) > 0, failure.While(err, "finding instance %s", id)
 }
 
-// Among returns those of the given IDs that belong to existing instances.
+// Among returns the given IDs that belong to existing instances.
 func (s *Store) Among(ctx context.Context, tx storage.Tx, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil

@@ -251,7 +251,8 @@ func TestLostLeaseOfAnUpgrade(t *testing.T) {
 	})
 }
 
-// TestOrder checks that the messages of an event stay in order while the first one is retried, and do not delay those of other events.
+// TestOrder checks that the messages of an event stay in order while the first one is retried, and do not delay the messages of
+// other events.
 func TestOrder(t *testing.T) {
 	eachDatabase(t, func(f fixture) {
 		first, second := f.hold(environment.KindUpgradeKyma, "one"), f.hold(environment.KindUpgradeCluster, "two")

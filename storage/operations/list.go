@@ -81,8 +81,8 @@ func (f Filter) where(paged bool) (string, []any) {
 }
 
 // InStates returns the SQL condition that selects operations by their states. The states are literals instead of parameters, and
-// grouped in the same way as in the partial indexes: databases use a partial index only if the query's condition implies that of
-// the index.
+// grouped in the same way as in the partial indexes: databases use a partial index only if the query's condition implies the
+// index's.
 func InStates(states ...process.State) string {
 	groups := [][]process.State{
 		{process.Pending}, {process.InProgress, process.Canceling}, {process.Failed, process.Canceled}, {process.Succeeded},

@@ -16,8 +16,8 @@ const (
 	// Needed means that all operations of the object must be kept. It is the zero value, and therefore also applies to unknown
 	// objects.
 	Needed Subject = iota
-	// Present means that the object exists. Its newest operation and those that Removal.Lasting and Removal.Latest describe are
-	// kept.
+	// Present means that the object exists. Its newest operation is kept, and so are the operations that Removal.Lasting and
+	// Removal.Latest describe.
 	Present
 	// Gone means that the object no longer exists. No operations are kept after their retention period.
 	Gone
@@ -27,7 +27,7 @@ const (
 type Removal struct {
 	// Subjects returns the states of the objects with the given keys. Objects that are missing from the result are Needed.
 	Subjects func(ctx context.Context, tx storage.Tx, keys []string) (map[string]Subject, error)
-	// Named returns the IDs of those of the given operations that must stay, because rows that are still needed refer to them.
+	// Named returns the IDs of the given operations that must stay because rows that are still needed refer to them.
 	Named func(ctx context.Context, tx storage.Tx, ids []string) ([]string, error)
 	// Removed is called in the transaction that deletes the operations with the given IDs, unless it is nil. emptied lists the keys
 	// that have no operations left.

@@ -20,7 +20,7 @@ const (
 	columns = status + `, payload`
 )
 
-// forecast lists the columns that the forecast of an operation's end needs: those of status, and step_since.
+// forecast lists the columns that the forecast of an operation's end needs: the columns in status, and step_since.
 const forecast = status + `, ` + stepSince + ` AS step_since`
 
 // row is a row of operations. The columns turn, woken and state_changed_at have no field, because they are used only in SQL

@@ -12,7 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/operations"
 )
 
-// TestStepTimes reads the times of steps with several attempts, and those of an operation without a timeline.
+// TestStepTimes reads the times of steps with several attempts, and of an operation without a timeline.
 func TestStepTimes(t *testing.T) {
 	each(t, func(b fixture) {
 		b.accept("op", "instance")
@@ -47,7 +47,7 @@ func TestStepTimes(t *testing.T) {
 }
 
 // TestStepSince checks that a record contains the time of the first attempt of its step, both while an attempt runs and between
-// attempts, also in lists.
+// attempts. Lists show the same time.
 func TestStepSince(t *testing.T) {
 	each(t, func(b fixture) {
 		b.accept("op", "instance")

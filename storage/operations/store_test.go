@@ -660,7 +660,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestCancelExcept cancels the operations of an instance except those of a kind, which become due.
+// TestCancelExcept cancels the operations of an instance except those of one kind, which become due.
 func TestCancelExcept(t *testing.T) {
 	each(t, func(b fixture) {
 		b.accept("running", "instance-1")

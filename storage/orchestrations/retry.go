@@ -51,7 +51,7 @@ func (s *Store) Newer(ctx context.Context, tx storage.Tx, id string) ([]Newer, e
 	return found, failure.While(err, "finding upgrades after the failed ones of orchestration %s", id)
 }
 
-// Repeated returns those of the given operation IDs that belong to upgrades after which a retry has started another upgrade.
+// Repeated returns the given operation IDs that belong to upgrades after which a retry has started another upgrade.
 func (s *Store) Repeated(ctx context.Context, tx storage.Tx, id string, operationIDs []string) ([]string, error) {
 	if len(operationIDs) == 0 {
 		return nil, nil

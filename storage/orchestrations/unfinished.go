@@ -23,7 +23,7 @@ func (s *Store) Unfinished(ctx context.Context) ([]string, error) {
 // ended is the SQL condition that selects orchestrations that have ended.
 const ended = `orchestrations.state IN ('canceled', 'succeeded', 'failed', 'expired')`
 
-// NotEnded returns those of the given IDs that belong to an orchestration or a plan that has not ended.
+// NotEnded returns the given IDs that belong to an orchestration or a plan that has not ended.
 func (s *Store) NotEnded(ctx context.Context, tx storage.Tx, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -34,7 +34,7 @@ func (s *Store) NotEnded(ctx context.Context, tx storage.Tx, ids []string) ([]st
 	return found, failure.While(err, "finding orchestrations")
 }
 
-// UnfinishedUpgrades returns those of the given operation IDs that belong to the upgrades of unfinished orchestrations. It does
+// UnfinishedUpgrades returns the given operation IDs that belong to the upgrades of unfinished orchestrations. It does
 // not matter whether the upgrades themselves have ended.
 func (s *Store) UnfinishedUpgrades(ctx context.Context, tx storage.Tx, operationIDs []string) ([]string, error) {
 	found, err := storage.Select[string](ctx, tx, `SELECT targets.operation_id FROM orchestration_targets AS targets

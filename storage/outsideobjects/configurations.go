@@ -11,8 +11,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// place returns the additional data with which a configuration is sealed, so that it cannot be decrypted as that of another
-// instance.
+// place returns the additional data with which a configuration is sealed, so that it cannot be decrypted as the
+// configuration of another instance.
 func place(instanceID string) string { return "configuration of instance " + instanceID }
 
 // Sealed returns the column with the sealed configurations, for key rotation.

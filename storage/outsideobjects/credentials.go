@@ -144,7 +144,7 @@ func (s *Store) RequestRenewal(ctx context.Context, tx storage.Tx, instanceID st
 }
 
 // Credentials returns at most limit records of objects with a credential, sorted by instance and system, starting after the given
-// record. If instanceID is not empty, it returns only those of this instance.
+// record. If instanceID is not empty, it returns only credentials of this instance.
 func (s *Store) Credentials(ctx context.Context, instanceID string, after environment.OutsideObject, limit int) ([]environment.OutsideObject, error) {
 	where := storage.Conditions{}
 	where.Add(true, isRenewed)

@@ -145,7 +145,7 @@ func (s *Store) Move(ctx context.Context, tx storage.Tx, instanceID, key string)
 
 // Return assigns the records of a leftover's objects to the instance that uses the leftover's runtime again, in the caller's
 // transaction. Objects whose removal was requested or abandoned become created ones, because the instance needs them. If the instance
-// has a record with the same system and kind, Return removes that of the leftover.
+// has a record with the same system and kind, Return removes the leftover's.
 func (s *Store) Return(ctx context.Context, tx storage.Tx, key, instanceID string) error {
 	_, err := storage.Exec(ctx, tx, `UPDATE outside_objects SET instance_id = ?,
 			state = CASE WHEN state IN (?, ?) AND object_key <> '' THEN ? ELSE state END
@@ -182,7 +182,7 @@ func (s *Store) OfInstances(ctx context.Context, instanceIDs []string) ([]enviro
 	return objects(rows), failure.While(err, "reading the objects of instances in other systems")
 }
 
-// Among returns those of the given keys for which there are records. Keys are instance IDs or leftover keys.
+// Among returns the given keys for which there are records. Keys are instance IDs or leftover keys.
 func (s *Store) Among(ctx context.Context, tx storage.Tx, keys []string) ([]string, error) {
 	if len(keys) == 0 {
 		return nil, nil

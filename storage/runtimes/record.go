@@ -49,7 +49,7 @@ func (s *Store) Tenants(ctx context.Context, after string, limit int) ([]string,
 	return tenants, failure.While(err, "listing the tenants of runtimes")
 }
 
-// UnsettledLabels returns those of the given labels for which the tenant has a registration that SettleRegistration has not
+// UnsettledLabels returns the given labels for which the tenant has a registration that SettleRegistration has not
 // removed. registration.Caretaker handles these registrations.
 func (s *Store) UnsettledLabels(ctx context.Context, tenant string, labels []string) ([]string, error) {
 	if len(labels) == 0 {

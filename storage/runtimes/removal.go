@@ -7,14 +7,14 @@ import (
 	"github.com/environment-broker/environment-broker/storage"
 )
 
-// Present returns those of the given IDs that belong to runtimes that are not deleted.
+// Present returns the given IDs that belong to runtimes that are not deleted.
 func (s *Store) Present(ctx context.Context, tx storage.Tx, ids []string) ([]string, error) {
 	found, err := storage.Select[string](ctx, tx, `SELECT id FROM runtimes WHERE id IN (?) AND deleted_at IS NULL`, ids)
 
 	return found, failure.While(err, "finding runtimes")
 }
 
-// UnreportedAmong returns those of the given operation IDs that belong to a registration, except the IDs of failed operations
+// UnreportedAmong returns the given operation IDs that belong to a registration, except the IDs of failed operations
 // whose failure was already reported to Director.
 func (s *Store) UnreportedAmong(ctx context.Context, tx storage.Tx, operationIDs []string) ([]string, error) {
 	found, err := storage.Select[string](ctx, tx,

@@ -224,7 +224,7 @@ func (s *Store) Configured(ctx context.Context, runtime Runtime, position int64)
 	return failure.While(err, "recording the configuration of runtime %s", runtime.ID)
 }
 
-// DeletedAmong returns those of the given IDs that belong to deleted runtimes.
+// DeletedAmong returns the given IDs that belong to deleted runtimes.
 func (s *Store) DeletedAmong(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil

@@ -8,7 +8,8 @@ import (
 	"github.com/environment-broker/environment-broker/storage/takeover"
 )
 
-// FuzzDecrypt decrypts arbitrary values of the former programs' rows. No text is longer than its value, and no error contains the value.
+// FuzzDecrypt decrypts arbitrary values of the rows of Kyma Provisioner and KEB. No text is longer than its value, and no error
+// contains the value.
 func FuzzDecrypt(f *testing.F) {
 	cipher, err := takeover.NewCipher(kymarows.Key)
 	if err != nil {

@@ -37,8 +37,8 @@ func Open(ctx context.Context, db *storage.DB, keys *secret.Keyring) (*Store, er
 // outside of the broker.
 var ErrUnreadable = errors.New("the URL and the secrets of the webhook cannot be decrypted")
 
-// place returns the additional data with which the content of a webhook is sealed, so that it cannot be decrypted as that of
-// another webhook.
+// place returns the additional data with which the content of a webhook is sealed, so that it cannot be decrypted as the
+// content of another webhook.
 func place(id string) string { return "webhook " + id }
 
 // Sealed returns the column with the sealed contents, for key rotation.

@@ -83,7 +83,7 @@ func Etcd() (*envtest.Etcd, error) {
 	return etcd, nil
 }
 
-// Server returns an API server that is not started. Its port is drawn, as those of Etcd are. The caller sets the URL of its etcd.
+// Server returns an API server that is not started. Its port is random, as for Etcd. The caller sets the URL of its etcd.
 func Server() (*envtest.APIServer, error) {
 	root, err := repository()
 	if err != nil {

@@ -43,7 +43,7 @@ func measureBusy(s *scope) {
 	})
 }
 
-// shares contains rates per second: those of creates and polls, and those of the operations that succeed during each of them.
+// shares contains rates per second: of creates, of polls, and of the operations that succeed during each of them.
 type shares struct{ creates, polls, duringCreates, duringPolls float64 }
 
 // share measures the rates during creates, and then during polls.

@@ -2,9 +2,10 @@ package bench
 
 import "fmt"
 
-// reset removes the rows that a round has added, so that each round starts with the same rows in both databases. Otherwise, the first
-// pages of the large database would contain different entries than those of the small one, and the entry of a creation is twice as
-// large as that of an update. Besides, claims would have to skip the index entries of earlier claims. No broker may be running.
+// reset removes the rows that a round has added, so that each round starts with the same rows in both databases. Otherwise, the
+// first pages of the large database would contain different entries than in the small one, and the entry of a creation is twice
+// as large as the entry of an update. Besides, claims would have to skip the index entries of earlier claims. No broker may be
+// running.
 func (z *sized) reset() {
 	for _, statement := range append(withoutTriggers(
 		// The filled database contained no unfinished operations, so those found now are from the round.

@@ -37,7 +37,7 @@ const (
 	postponeOperations = `UPDATE operations SET examine_at = NULL WHERE examine_at < now()`
 )
 
-// removals is a condition that selects the statements of the retention, including those of the triggers that they fire.
+// removals is a condition that selects the statements of the retention, including the statements of the triggers that they fire.
 const removals = `query ~ '(DELETE FROM (timeline|step_attempts|operations|audit) |SET timeline_removed_at|examine_at <|SET examine_at|SELECT o\.id FROM operations|position.*AS due)'`
 
 // swept contains row counts. Their differences between two times are the numbers of removed rows.

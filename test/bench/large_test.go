@@ -23,7 +23,7 @@ const (
 	// operationsEach is the number of operations of each instance: its creation and its updates.
 	operationsEach = 5
 	day            = 24 * time.Hour
-	// turns is the number of turns in which a figure and that of its floor are measured. The speed of the machine changes from one
+	// turns is the number of turns in which a figure and its floor are measured. The speed of the machine changes from one
 	// second to the next, so each figure is the median of its turns.
 	turns = 5
 	// turnWarmUp and turnPeriod are the durations of a turn that measures a rate.
@@ -52,7 +52,7 @@ type sized struct {
 	filledAt time.Time
 }
 
-// measureLarge compares the figures of a large database with those of a small one, and measures the retention and the size of rows.
+// measureLarge compares the figures of a large database with a small one, and measures the retention and the size of rows.
 func measureLarge(s *scope) {
 	small, large := s.fillOperated(smallSize, false), s.fillOperated(*large, true)
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// page is the path of the page that all benchmarks except those of the large database write.
+// page is the path of the page that all benchmarks write, except the benchmarks of the large database.
 const page = "../../docs/operator/benchmarks.md"
 
 // named is a figure in the code: a pattern that matches the names of its rows, and the figure's position in the source.

@@ -9,7 +9,7 @@
 // TestTargetAway makes the target unreachable for an hour. At the end of each run, the following holds:
 //
 //   - No Bundle is lost. Each one that the BundleDeployment needs exists, is unpacked, and is served with its digest.
-//   - All objects have the same version, that of the Bundle named in activeBundle.
+//   - All objects have the version of the Bundle named in activeBundle.
 //   - The inventory lists exactly the objects with the labels of the BundleDeployment.
 //   - An active Bundle has been served at every moment at which a replica was running.
 //

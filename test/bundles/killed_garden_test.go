@@ -59,7 +59,7 @@ func (c *tally) check(t *testing.T, wanted int64) {
 
 // atPoints calls try for the given number of points, each in a subtest. The order of concurrent calls varies, so not all points occur
 // in every run. atPoints then calls try for other points, one after the other, until half of the number, and at least one, have
-// occurred. If SOAK_DURATION is set, the number is that of all points. try reports whether its point has occurred. If parallel is set,
+// occurred. If SOAK_DURATION is set, all points must occur. try reports whether its point has occurred. If parallel is set,
 // the calls for the given number of points run at the same time.
 func atPoints(t *testing.T, points []string, number int, random *rand.Rand, parallel bool, try func(t *testing.T, point string) (struck bool)) {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/test/harness"
 )
 
-// writes returns the points at which replicas fail: those of calls that change something.
+// writes returns the points at which replicas fail: calls that change something.
 func writes(points []string) (found []string) {
 	for _, point := range points {
 		changes := strings.HasPrefix(point, "target ") || strings.HasPrefix(point, "hub PUT") || strings.HasPrefix(point, "hub DELETE")

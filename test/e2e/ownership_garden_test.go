@@ -203,7 +203,7 @@ func (o ownership) change(machines int32, pools ...string) {
 	o.changeWith(func() *shoot.Objects { return o.order(machines, pools...) })
 }
 
-// changeWith is change with other objects than those of order.
+// changeWith is change with objects other than order's.
 func (o ownership) changeWith(objects func() *shoot.Objects) {
 	o.Helper()
 

@@ -25,7 +25,7 @@ import (
 type localProject struct {
 	project
 
-	// kubeconfig is the path of the kubeconfig of a member, and admin that of the administrator.
+	// kubeconfig and admin are the paths of the kubeconfigs of a member and of the administrator.
 	kubeconfig, admin string
 }
 

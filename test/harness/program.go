@@ -59,7 +59,8 @@ func Build(tb testing.TB, command string) string {
 }
 
 // compile builds a program under a lock, because the tests of several packages build concurrently. All binaries have the same time:
-// go build renews that of a binary that is up to date, and go test would take it for a change and repeat a test whose result is cached.
+// go build renews the time of a binary that is up to date, and go test would take it for a change and repeat a test whose result
+// is cached.
 func compile(command string) (path string, err error) {
 	path, err = filepath.Abs(filepath.Join(Root, ".bin", "tested", command))
 	if err != nil {

@@ -50,8 +50,8 @@ func cpu(tb testing.TB, call func()) time.Duration {
 	return used() - before
 }
 
-// BenchmarkCost compares the CPU time of each hostile request with that of a plain request of the same size to the same route, and reports
-// the highest ratios.
+// BenchmarkCost compares the CPU time of each hostile request with a plain request of the same size to the same route, and
+// reports the highest ratios.
 func BenchmarkCost(b *testing.B) {
 	s := start(b)
 

@@ -74,7 +74,7 @@ func (s *services) open(path string) *sql.DB {
 	return database
 }
 
-// rows counts the rows of both services, except those of the audit log, which records refusals.
+// rows counts the rows of both services, except the audit log, which records refusals.
 func (s *services) rows() string {
 	s.Helper()
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// files are those of a module with a program and a test that opens the sources of the program. Its copy of package sources is added.
+// files contains a module with a program and a test that opens the sources of the program. Its copy of package sources is added.
 func files() map[string]string {
 	return map[string]string{
 		"go.mod":          "module example.com/nested\n\ngo 1.25\n",

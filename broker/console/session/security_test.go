@@ -162,7 +162,7 @@ func TestStateOfLogin(t *testing.T) {
 	}
 }
 
-// TestLoginsAtIssuerDiffer checks that state, nonce and challenge are new for each login, also in one browser.
+// TestLoginsAtIssuerDiffer checks that state, nonce and challenge are new for each login, even in the same browser.
 func TestLoginsAtIssuerDiffer(t *testing.T) {
 	b := newFixture(t).browser()
 	seen := map[string]bool{}

@@ -137,7 +137,7 @@ func (r *reconciler) observe(bundle *v1alpha1.Bundle) (reconcile.Result, error) 
 	case attempt.state != stateDone && unpacked:
 		r.succeed(bundle) // other replicas may still have the content
 	case attempt.state == stateQueued && attempt.failures > 0, attempt.state == stateRunning && attempt.failures > 0:
-		r.keep(bundle) // the message of the last attempt is more useful than that of the current one
+		r.keep(bundle) // the message of the last attempt is more useful than the current one
 	case attempt.state == stateQueued:
 		set(bundle, v1alpha1.PhasePending, metav1.ConditionFalse, v1alpha1.ReasonUnpackPending, waitingForWorker)
 	case attempt.state == stateRunning:

@@ -229,7 +229,7 @@ func (f *fixture) advance(by time.Duration) {
 }
 
 // advancePastDeletion advances the time until the given time has passed since the deletion of the BundleDeployment. The time of the deletion
-// comes from the clock of the API server, which continues while that of the test stands still.
+// comes from the clock of the API server, which continues while the test's clock stands still.
 func (f *fixture) advancePastDeletion(by time.Duration) {
 	f.Helper()
 

@@ -281,7 +281,7 @@ func (p *pass) stay(ctx context.Context, found *bundles) (time.Duration, error) 
 
 		return retry, nil
 	case p.replaced || p.isActive(found.desired.Name):
-		// The Bundle was installed successfully before, but its objects cannot be repaired now, or its former content is gone.
+		// The Bundle was installed successfully before, but its objects cannot be repaired now, or its old content is gone.
 		p.set(v1alpha1.TypeInstalled, metav1.ConditionFalse, v1alpha1.ReasonUpgradeFailed, problem)
 
 		_, err := p.health(ctx)

@@ -100,8 +100,7 @@ func (p *pass) setFailing(failing bool) {
 	}
 }
 
-// retryOthers makes the next attempt due for each failed BundleDeployment, except the one that but names. It returns the names of
-// these BundleDeployments.
+// retryOthers makes the next attempt due for each failed BundleDeployment, except the one named but. It returns their names.
 func (r *Reconciler) retryOthers(but string) (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,7 +23,7 @@ const (
 	// accountNamespace is the namespace of the ServiceAccounts of all bindings. It exists in every cluster.
 	accountNamespace = metav1.NamespaceSystem
 
-	// These labels help cluster administrators find the broker's objects, and those of a particular binding.
+	// These labels help cluster administrators find the broker's objects, and the objects of a particular binding.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	labelBinding   = "environment-broker.io/binding"
 	managedBy      = "environment-broker"

@@ -23,7 +23,7 @@ func (c *Client) clientData(instance environment.Instance) *string {
 
 	encoded, err := json.Marshal(instance)
 	if err != nil || utf8.RuneCount(encoded) > bounds.ClientData {
-		return nil // the order is more important than the client data
+		return nil // an order must not fail because of its client data
 	}
 
 	return new(string(encoded))

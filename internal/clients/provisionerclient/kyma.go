@@ -10,7 +10,7 @@ import (
 )
 
 // UpgradeKyma orders the installation of exactly the components and values in the changed instance. Like UpgradeShoot, it can be
-// repeated with the same IdempotencyKey, but the key must differ from those of other orders.
+// repeated with the same IdempotencyKey, but the key must differ from the keys of other orders.
 func (c *Client) UpgradeKyma(ctx context.Context, caller Caller, changed environment.Instance) (Operation, error) {
 	input := kymaInput(changed.Request.Cluster.Kyma)
 	if input == nil {

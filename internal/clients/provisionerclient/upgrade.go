@@ -7,8 +7,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
-// UpgradeRuntime orders a change of the runtime from the cluster configuration of the given instance to that of the changed one.
-// Like UpgradeShoot, it can be repeated: for the same IdempotencyKey, our Provisioner returns the same operation.
+// UpgradeRuntime orders a change of the runtime from the cluster configuration of the given instance to the configuration of the
+// changed one. Like UpgradeShoot, it can be repeated: for the same IdempotencyKey, our Provisioner returns the same operation.
 func (c *Client) UpgradeRuntime(ctx context.Context, caller Caller, instance, changed environment.Instance) (Operation, error) {
 	upgrade := newUpgrade(instance.Request.Cluster, changed.Request.Cluster)
 

@@ -11,7 +11,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// errCursor reports that the cursor of the next page is that of the current page. Without this check, All would read the same
+// errCursor reports that the cursors of the next and the current page are equal. Without this check, All would read the same
 // page forever.
 var errCursor = errors.New("the service returned the same cursor twice")
 

@@ -14,7 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 )
 
-// Text prints an explanation as text. Its JSON form is that of the explanation.
+// Text prints an explanation as text. In JSON, it has the form of the explanation.
 type Text struct{ explain.Explanation }
 
 // WriteText implements output.Text. It prints the summary, all fields with a value, the advice, and the timeline as a table.

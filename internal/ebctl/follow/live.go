@@ -66,7 +66,7 @@ func (l *Live) Draw(lines []string) {
 }
 
 // frame returns the lines of a drawing: the header, the UserText or the stages, and the error of the last call, if it failed.
-// Details that belong to no stage, such as those of a pending operation, are below the stages.
+// Details that belong to no stage, for example while the operation is pending, are below the stages.
 func frame(moment Moment) []string {
 	explained := explain.Of(moment.Operation, moment.Now)
 	lines := []string{"waiting for the first response"}

@@ -24,7 +24,8 @@ const (
 	ScheduleNow = "now"
 )
 
-// Parameters is the order for an orchestration. Its JSON format is that of Kyma Environment Broker and is also the stored form.
+// Parameters is the order for an orchestration. Its JSON form is compatible with Kyma Environment Broker, and is also the stored
+// form.
 type Parameters struct {
 	Targets  Targets  `json:"targets"`
 	Strategy Strategy `json:"strategy,omitzero"`

@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// Policy determines the maintenance windows of instances. Its JSON format is that of the maintenance policy of Kyma Environment
-// Broker. The zero value uses the windows of plans and Shoots.
+// Policy determines the maintenance windows of instances. Its JSON form is compatible with the maintenance policy of Kyma
+// Environment Broker. The zero value uses the windows of plans and Shoots.
 type Policy struct {
 	// Rules are tried in order; the first one that matches applies.
 	Rules []PolicyRule `json:"rules,omitempty"`

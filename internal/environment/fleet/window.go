@@ -147,8 +147,8 @@ func ParseWindow(text string) (Window, error) {
 	return WindowTimes{Days: days, Begin: begin, End: end, TimeZone: fields[2]}.Window()
 }
 
-// WindowTimes is a maintenance window in files. Its JSON format is that of Kyma Environment Broker's maintenance policy, with
-// timeZone as an additional field.
+// WindowTimes is a maintenance window in files. Its JSON form is compatible with Kyma Environment Broker's maintenance
+// policy, and has the additional field timeZone.
 type WindowTimes struct {
 	// Days contains any of Mon, Tue, Wed, Thu, Fri, Sat and Sun. Empty means every day.
 	Days []string `json:"days,omitempty"`

@@ -18,8 +18,8 @@ func OfProvisioner(operation operatorapi.Operation, now time.Time) Explanation {
 	return explanation
 }
 
-// ForProvisioner adapts a text about the broker to the Provisioner: it replaces instances with runtimes, and commands with those
-// of 'ebctl provisioner'. Use it only for texts of ebctl, because it would also change names and messages from a server.
+// ForProvisioner adapts a text about the broker to the Provisioner: it replaces instances with runtimes, and commands with the
+// commands of 'ebctl provisioner'. Use it only for texts of ebctl, because it would also change names and messages from a server.
 func ForProvisioner(text string) string {
 	return strings.NewReplacer(
 		"{instance}", "{instance}", // a placeholder of advice

@@ -137,8 +137,8 @@ type Database struct {
 	SecretKeys secret.String `env:"SECRET_KEYS" help:"keys that encrypt secrets in the database, as id:base64,…; each has 32 bytes; the first key encrypts, and all keys decrypt"`
 }
 
-// Storage converts the settings to those of package storage. It returns an error if the driver is unknown, or a port or the
-// pooler is invalid.
+// Storage converts the settings to the settings of package storage. It returns an error if the driver is unknown, or a port or
+// the pooler is invalid.
 func (d Database) Storage() (storage.Config, error) {
 	if d.Driver != storage.DriverSQLite && d.Driver != storage.DriverPostgres {
 		return storage.Config{}, fmt.Errorf("%sDATABASE_DRIVER: %q is unknown: use %s or %s",

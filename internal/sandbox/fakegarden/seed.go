@@ -37,7 +37,7 @@ func seedValues(projects []string) map[string]any {
 	}
 }
 
-// Seed creates the objects in seed.yaml for the given projects, or updates those of an existing garden. The API server must serve
+// Seed creates the objects in seed.yaml for the given projects, or updates them in an existing garden. The API server must serve
 // all kinds in seed.yaml. Objects that were removed from seed.yaml remain in existing gardens, because Shoots may refer to them.
 func Seed(ctx context.Context, garden client.Client, projects ...string) error {
 	return Apply(ctx, garden, seedTemplate, seedValues(projects))

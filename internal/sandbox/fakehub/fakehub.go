@@ -110,7 +110,7 @@ func (h *Hub) Run(ctx context.Context) error { return h.server.Serve(ctx) }
 // Close closes a hub whose Run is never called.
 func (h *Hub) Close() error { return h.server.Close() }
 
-// kinds returns the kinds that a hub serves in addition to those of a runtime.
+// kinds returns the kinds that a hub serves in addition to the kinds of a runtime.
 func kinds() []kubeapi.Kind {
 	return []kubeapi.Kind{
 		{GroupVersionKind: v1alpha1.GroupVersion.WithKind("Bundle"), Status: true, Custom: true},

@@ -188,7 +188,7 @@ func Encrypt(tb testing.TB, text string) string {
 	sealed := make([]byte, aes.BlockSize+len(encoded))
 	_, _ = rand.Read(sealed[:aes.BlockSize]) // never fails
 
-	cipher.NewCFBEncrypter(block, sealed[:aes.BlockSize]).XORKeyStream(sealed[aes.BlockSize:], encoded) //nolint:staticcheck // the mode of Kyma Provisioner and KEB
+	cipher.NewCFBEncrypter(block, sealed[:aes.BlockSize]).XORKeyStream(sealed[aes.BlockSize:], encoded) //nolint:staticcheck // Kyma Provisioner and KEB use this mode
 
 	return base64.StdEncoding.EncodeToString(sealed)
 }

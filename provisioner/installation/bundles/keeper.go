@@ -38,7 +38,7 @@ const (
 type Runtimes interface {
 	Reader() storage.Tx
 	Get(ctx context.Context, tx storage.Tx, id string) (runtimes.Runtime, error)
-	// DeletedAmong returns those of the given IDs whose runtimes are recorded as deleted.
+	// DeletedAmong returns the given IDs whose runtimes are recorded as deleted.
 	DeletedAmong(ctx context.Context, ids []string) ([]string, error)
 }
 

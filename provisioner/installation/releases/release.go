@@ -38,8 +38,8 @@ type component struct {
 	Profiles map[spec.Profile]map[string]string `yaml:"profiles"`
 
 	files []installation.ManifestFile
-	// source is the component's sourceURL in the order, or empty if the order has none. The manifests at this address replace those
-	// of the release.
+	// source is the component's sourceURL in the order, or empty if the order has none. The manifests at this address replace the
+	// release's.
 	source string
 }
 

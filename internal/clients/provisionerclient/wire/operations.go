@@ -738,7 +738,7 @@ type ComponentConfigurationInput struct {
 	Component     string              `json:"component"`
 	Namespace     string              `json:"namespace"`
 	Configuration []*ConfigEntryInput `json:"configuration,omitempty"`
-	// The address of manifests, as https://HOST/FILE#sha256=DIGEST. They replace those of the release or, with a new name, add a component. Rejected unless the operator allows it.
+	// The address of manifests, as https://HOST/FILE#sha256=DIGEST. They replace the manifests of the release or, with a new name, add a component. Rejected unless the operator allows it.
 	SourceURL        *string           `json:"sourceURL"`
 	ConflictStrategy *ConflictStrategy `json:"conflictStrategy"`
 }
@@ -1568,7 +1568,7 @@ type WorkerPoolInput struct {
 	// At most 15 characters, because the names of the machines contain it.
 	Name        string `json:"name"`
 	MachineType string `json:"machineType"`
-	// If omitted, image and version are those of the first pool.
+	// If omitted, image and version are the same as in the first pool.
 	MachineImage *string `json:"machineImage"`
 	// Requires machineImage.
 	MachineImageVersion *string `json:"machineImageVersion"`

@@ -21,7 +21,7 @@ import (
 //go:embed rejections.yaml
 var rejectionsText []byte
 
-// rejection is a request that every garden rejects. The expected reason and text are those of Gardener's API server: the tests of
+// rejection is a request that every garden rejects. The expected reason and text come from Gardener's API server: the tests of
 // the local garden verify them, and the fake garden must return the same ones. Exactly one of Create, Update and request is set.
 type rejection struct {
 	Name   string

@@ -79,7 +79,7 @@ func discovery(kinds []Kind) map[string]any {
 }
 
 // versionInfo returns the response of /version. If the version is unknown, the version numbers are empty. The build information
-// and the platform are those of this process.
+// and the platform describe this process.
 func versionInfo(kubernetes string) version.Info {
 	number := strings.TrimPrefix(kubernetes, "v")
 	info := version.Info{

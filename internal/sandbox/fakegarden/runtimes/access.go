@@ -142,8 +142,8 @@ func rolesOf(ctx context.Context, objects client.Reader, account client.ObjectKe
 	return roles
 }
 
-// privateClaims contains Kubernetes' private claims in a token: the account for which the token was issued. The JSON names are
-// those of Kubernetes, so that tests can read the claims as in a real runtime's token.
+// privateClaims contains Kubernetes' private claims in a token: the account for which the token was issued. It has the JSON
+// names of Kubernetes, so that tests can read the claims as in a real runtime's token.
 type privateClaims struct {
 	Kubernetes struct {
 		Namespace string           `json:"namespace"`
@@ -157,9 +157,9 @@ type accountReference struct {
 	UID  string `json:"uid"`
 }
 
-// issueToken sets the status of a token request for an account. The token is a JWT signed with the server's key. Its subject and
-// private claims are those of a Kubernetes service account token; its audience is the technical ID, so it is valid only in this
-// runtime.
+// issueToken sets the status of a token request for an account. The token is a JWT signed with the server's key. It has the
+// subject and the private claims of a Kubernetes service account token; its audience is the technical ID, so it is valid only in
+// this runtime.
 func (s *Server) issueToken(
 	ctx context.Context, objects client.Reader, technicalID string, key client.ObjectKey, request *authenticationv1.TokenRequest,
 ) error {

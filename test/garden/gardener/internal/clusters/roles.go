@@ -79,7 +79,7 @@ func reaggregate(ctx context.Context, client kubernetes.Interface, informer cach
 	}
 }
 
-// updateAggregated writes the aggregated roles whose rules differ from those of the selected roles, and reports whether it wrote
+// updateAggregated writes the aggregated roles whose rules differ from the selected roles, and reports whether it wrote
 // any. It does not change the objects in roles.
 func updateAggregated(ctx context.Context, client kubernetes.Interface, roles []*rbacv1.ClusterRole) (changed bool, err error) {
 	for _, role := range roles {
