@@ -15,6 +15,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/broker/orchestration"
 	"github.com/environment-broker/environment-broker/internal/auth"
 	"github.com/environment-broker/environment-broker/internal/environment"
@@ -24,6 +25,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/storage"
+	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/orchestrations"
 )
 
@@ -65,10 +67,39 @@ func (a *API) orchestrate(r *http.Request, kind string) (httpserver.Response, er
 		return httpserver.Response{}, err
 	}
 
+	if err := a.checkPlans(r.Context(), parameters.Targets); err != nil {
+		return httpserver.Response{}, err
+	}
+
 	id, err := a.Orchestrator.Create(r.Context(), kind, parameters)
 	a.logOrchestration(r.Context(), id, "start orchestration of kind "+kind, err)
 
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.AcceptedOrchestration{OrchestrationID: id}}, err
+}
+
+// checkPlans rejects targets with a plan that neither the catalog nor an instance has. Such a target would select no instances, and as an
+// exclusion leave none out.
+func (a *API) checkPlans(ctx context.Context, targets fleet.Targets) error {
+	offered := a.Catalog.Plans()
+
+	for _, target := range slices.Concat(targets.Include, targets.Exclude) {
+		named := func(plan *catalog.Plan) bool { return plan.Name == target.PlanName }
+		if target.PlanName == "" || target.RuntimeID != "" || slices.ContainsFunc(offered, named) {
+			continue
+		}
+
+		// Instances keep plans that the catalog no longer has.
+		list, err := a.Instances.List(ctx, instances.Filter{Plan: target.PlanName, Limit: 1})
+		if err != nil {
+			return err
+		}
+
+		if len(list) == 0 || list[0].Instance.PlanName != target.PlanName {
+			return operatorserver.Unknown("plan", target.PlanName, a.Catalog.Offered())
+		}
+	}
+
+	return nil
 }
 
 // logOrchestration logs a change to an orchestration and the user who made it. If err is not nil, it logs that the change failed.

@@ -112,6 +112,34 @@ func TestOrchestrations(t *testing.T) {
 	}
 }
 
+// TestUnknownPlansOfTargets misspells plans: an exclusion with an unknown plan would leave nobody out.
+func TestUnknownPlansOfTargets(t *testing.T) {
+	b := newBench(t)
+	b.instance("a", process.Succeeded, func(instance *environment.Instance) { instance.PlanID, instance.PlanName = "former-id", "former" })
+
+	const unknown = "is unknown. Use one of: aws, "
+
+	for targets, want := range map[string]string{
+		`{"include": [{"planName": "asw"}]}`:                                      `The plan "asw" ` + unknown,
+		`{"include": [{"target": "all"}], "exclude": [{"planName": "asw"}]}`:      `The plan "asw" ` + unknown,
+		`{"include": [{"planName": "former-id"}]}`:                                `The plan "former-id" ` + unknown,
+		`{"include": [{"planName": "aws"}], "exclude": [{"planName": "former"}]}`: "",
+		`{"include": [{"runtimeID": "r", "planName": "asw"}]}`:                    "", // the plan has no effect
+	} {
+		for path, accepted := range map[string]int{"/upgrade/cluster": 202, "/upgrade/kyma": 202, "/upgrade/cluster/plan": 201, "/upgrade/kyma/plan": 201} {
+			status := accepted
+			if want != "" {
+				status = http.StatusBadRequest
+			}
+
+			got := b.want(path+" "+targets, b.send("operator", "POST", path, strings.NewReader(`{"targets": `+targets+`}`)), status)
+			if want != "" && !strings.Contains(read[operatorapi.Error](b, got).Description, want) {
+				t.Errorf("%s %s: %s, want %q", path, targets, got.Raw, want)
+			}
+		}
+	}
+}
+
 // TestForecastOfAnOrchestration predicts the end of orchestrations whose upgrades take ten minutes, and at the latest thirty.
 func TestForecastOfAnOrchestration(t *testing.T) {
 	past := pastOperations{

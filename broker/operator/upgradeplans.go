@@ -37,6 +37,10 @@ func (a *API) plan(r *http.Request, kind string) (httpserver.Response, error) {
 		return httpserver.Response{}, err
 	}
 
+	if err := a.checkPlans(r.Context(), parameters.Targets); err != nil {
+		return httpserver.Response{}, err
+	}
+
 	id, err := a.Orchestrator.CreatePlan(r.Context(), kind, parameters)
 	a.logOrchestration(r.Context(), id, "store plan of kind "+kind, err)
 
