@@ -206,6 +206,9 @@ func refuse(w http.ResponseWriter, status int, code, description string) {
 	answer(w, status, operatorapi.Error{Code: code, Description: description})
 }
 
+// unknownValue is a plan and a kind of operations that the fake broker rejects as unknown.
+const unknownValue = "unknown"
+
 func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
 	if !acceptsOnly(w, r.URL.Query(), "instance_id", "name", "account", "subaccount", "region", "platform", "plan", "state", "leftovers", "labels", "protected", "versions",
 		"provider", "shoot", "runtime", "subscription_account", "shared_with", "maintenance_version", "kind", "expired", "expires_before", "since", "until",
@@ -232,6 +235,12 @@ func (b *fakeBroker) listRuntimes(w http.ResponseWriter, r *http.Request) {
 
 			chosen = append(chosen, runtime)
 		}
+	}
+
+	if plan := r.URL.Query().Get("plan"); plan == unknownValue {
+		refuse(w, http.StatusBadRequest, "BadRequest", fmt.Sprintf("The plan %q is unknown. Use one of: aws, trial.", plan))
+
+		return
 	}
 
 	data, page := paged(chosen, r.URL.Query(), b.scenario.PageSize)
@@ -471,6 +480,12 @@ func (b *fakeBroker) restore(w http.ResponseWriter, r *http.Request) {
 
 func (b *fakeBroker) listOperations(w http.ResponseWriter, r *http.Request) {
 	if !acceptsOnly(w, r.URL.Query(), "instance_id", "kind", "state", "account", "region", "stuck", "since") {
+		return
+	}
+
+	if kind := r.URL.Query().Get("kind"); kind == unknownValue {
+		refuse(w, http.StatusBadRequest, "BadRequest", fmt.Sprintf("The kind %q is unknown. Use one of: provision, update.", kind))
+
 		return
 	}
 

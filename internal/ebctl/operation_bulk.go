@@ -183,6 +183,10 @@ func (s *session) interveneInMany(ctx context.Context, wanted intervention, give
 		return err
 	}
 
+	if err := resolveSelectors(ctx, client, targets, given.kind); err != nil {
+		return err
+	}
+
 	entries, err := s.selectOperations(ctx, client, targets, wanted, given.kind)
 	if err != nil {
 		return fmt.Errorf("selecting operations: %w", err)
@@ -224,6 +228,48 @@ func (s *session) interveneInMany(ctx context.Context, wanted intervention, give
 	}
 
 	return failed
+}
+
+// resolveSelectors replaces the names of instances in targets with their IDs, and returns an error if an instance, a plan or the kind is
+// unknown. Otherwise, such a selector would select nothing and, with --exclude, leave out nothing.
+func resolveSelectors(ctx context.Context, client *brokerclient.Client, targets fleet.Targets, kind string) error {
+	if kind != "" {
+		if _, err := client.ListOperations(ctx, operatorapi.ListOperationsParams{Kind: kind, PageSize: 1}); err != nil {
+			return fmt.Errorf("checking --kind: %w", err)
+		}
+	}
+
+	for _, list := range [][]fleet.Target{targets.Include, targets.Exclude} {
+		if err := resolveInstances(ctx, client, list); err != nil {
+			return err
+		}
+
+		for _, target := range list {
+			if target.PlanName == "" {
+				continue
+			}
+
+			if _, err := client.ListRuntimes(ctx, operatorapi.ListRuntimesParams{Plan: target.PlanName, PageSize: 1}); err != nil {
+				return fmt.Errorf("checking the selectors: %w", err)
+			}
+		}
+	}
+
+	return nil
+}
+
+// resolveInstances replaces the names of instances in targets with their IDs. The errors are those of lookup.
+func resolveInstances(ctx context.Context, client *brokerclient.Client, targets []fleet.Target) error {
+	for i := range targets {
+		found, err := lookup(ctx, client, targets[i].InstanceID)
+		if err != nil {
+			return err
+		}
+
+		targets[i].InstanceID = found.InstanceID
+	}
+
+	return nil
 }
 
 // selectOperations returns the newest operation of each selected instance, and omits operations to which the intervention does not

@@ -71,6 +71,10 @@ func newOrchestrationStartOneCommand(session *session, use, what string,
 				return err
 			}
 
+			if err := given.resolve(command.Context(), client, parameters.Targets); err != nil {
+				return err
+			}
+
 			if !parameters.DryRun {
 				if err := session.confirm(command.Context(), "Upgrade %s of all selected instances?", what); err != nil {
 					return err
@@ -87,12 +91,12 @@ func newOrchestrationStartOneCommand(session *session, use, what string,
 			}})
 		},
 	})
-	given.add(command)
+	given.add(session, command)
 
 	return command
 }
 
-func (f *orchestrationFlags) add(command *cobra.Command) {
+func (f *orchestrationFlags) add(session *session, command *cobra.Command) {
 	flags := command.Flags()
 	f.own = command.LocalNonPersistentFlags
 
@@ -107,8 +111,8 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.target.Labels, "label", "", "instances with all these labels, such as ring=canary,team")
 	flags.IntVar((*int)(&f.target.Percentage), "percentage", 0, "this percentage of the instances that the other flags select, at random")
 	flags.StringSliceVar(&f.runtimes, "runtime", nil, "instances with these runtime IDs; repeatable")
-	flags.StringSliceVar(&f.instances, "instance", nil, "instances with these IDs; repeatable")
-	flags.StringSliceVar(&f.withoutInstances, "exclude-instance", nil, "leave out instances with these IDs; repeatable")
+	flags.StringSliceVar(&f.instances, "instance", nil, "instances with these IDs or names; repeatable")
+	flags.StringSliceVar(&f.withoutInstances, "exclude-instance", nil, "leave out instances with these IDs or names; repeatable")
 	flags.IntVar(&f.workers, "workers", 0, "how many instances are upgraded at the same time (default 1)")
 	flags.IntVar(&f.workersPerRegion, "workers-per-region", 0, "how many instances are upgraded at the same time in each region (default no limit)")
 	flags.IntVar(&f.workersPerProvider, "workers-per-provider", 0, "how many instances are upgraded at the same time at each cloud provider (default no limit)")
@@ -121,6 +125,8 @@ func (f *orchestrationFlags) add(command *cobra.Command) {
 	flags.StringVar(&f.gate, "failure-gate", "", "stop after this number or percentage of failed upgrades, such as 3 or 10%")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "the upgrades only describe what they would do")
 	complete(command, "state", fleet.RuntimeStates()...)
+	completeBy(command, "instance", session.completeInstance)
+	completeBy(command, "exclude-instance", session.completeInstance)
 }
 
 // parameters returns the order from --parameters and the other flags. It checks only the syntax; the broker validates the values.
@@ -198,6 +204,16 @@ func (f *orchestrationFlags) addTargets(targets *fleet.Targets) {
 	for _, id := range f.withoutInstances {
 		targets.Exclude = append(targets.Exclude, fleet.Target{InstanceID: id})
 	}
+}
+
+// resolve replaces the names in --instance and --exclude-instance with the IDs of the instances. addTargets has put the values of these
+// flags at the end of the targets. The order in --parameters does not change: the operator API has no names there.
+func (f *orchestrationFlags) resolve(ctx context.Context, client *brokerclient.Client, targets fleet.Targets) error {
+	if err := resolveInstances(ctx, client, targets.Include[len(targets.Include)-len(f.instances):]); err != nil {
+		return err
+	}
+
+	return resolveInstances(ctx, client, targets.Exclude[len(targets.Exclude)-len(f.withoutInstances):])
 }
 
 // addWaves sets the waves from --wave and the failure gate from --failure-gate. If a flag is not set, its field stays unchanged.

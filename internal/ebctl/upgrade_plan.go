@@ -55,6 +55,10 @@ func newUpgradePlanOneCommand(session *session, use, what string,
 				return err
 			}
 
+			if err := given.resolve(command.Context(), client, parameters.Targets); err != nil {
+				return err
+			}
+
 			plan, err := send(client, command.Context(), parameters)
 			if err != nil {
 				return fmt.Errorf("planning upgrades: %w", err)
@@ -63,7 +67,7 @@ func newUpgradePlanOneCommand(session *session, use, what string,
 			return session.printPlan(command.Context(), client, plan.OrchestrationID)
 		},
 	}
-	given.add(command)
+	given.add(session, command)
 
 	return command
 }
