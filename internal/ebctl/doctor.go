@@ -107,7 +107,7 @@ func (s *session) diagnose(ctx context.Context) ([]check, error) {
 	checks = append(checks, s.status(ctx, client, "broker")...)
 	checks = append(checks, s.provisionerStatus(ctx)...)
 
-	return append(checks, s.stuckOperations(ctx, client)), nil
+	return append(checks, s.stuckOperations(ctx, client)...), nil
 }
 
 // provisionerStatus returns the checks of the Provisioner, or nil if no credentials for the Provisioner are configured.
@@ -218,6 +218,9 @@ func roles(ctx context.Context, client *brokerclient.Client) []check {
 		one := check{Name: "role " + api.role, Result: checkPassed, Detail: "for " + api.purpose}
 
 		switch err := api.call(); {
+		case isPlatformRefusal(err):
+			one.Result, one.Detail = checkWarning, err.Error()
+			one.Remedy = "Set --platform-region in commands that have it, or correct APP_PLATFORMS_FILE: see docs/operator/platforms.md."
 		case answered(http.StatusForbidden)(err):
 			one.Result, one.Remedy = checkWarning, "Required only "+one.Detail+": see docs/operator/access.md."
 			one.Detail = "missing"
@@ -244,13 +247,17 @@ func catalogCheck(catalog operatorapi.Catalog) check {
 }
 
 // stuckOperations returns a check that counts the stuck operations on the first page of operations in progress, and names the
-// problem of the newest one.
-func (s *session) stuckOperations(ctx context.Context, client *brokerclient.Client) check {
+// problem of the newest one. It returns nothing if the user lacks the viewer role, which the check of this role reports.
+func (s *session) stuckOperations(ctx context.Context, client *brokerclient.Client) []check {
 	list, err := client.ListOperations(ctx, operatorapi.ListOperationsParams{
 		State: operatorapi.OperationStateInProgress, PageSize: maxCompletions,
 	})
-	if err != nil {
-		return check{"operations", checkWarning, err.Error(), "Check the broker's log: the operations could not be listed."}
+
+	switch {
+	case answered(http.StatusForbidden)(err):
+		return nil
+	case err != nil:
+		return []check{{"operations", checkWarning, err.Error(), "Check the broker's log: the operations could not be listed."}}
 	}
 
 	var stuck []operatorapi.Operation
@@ -262,7 +269,7 @@ func (s *session) stuckOperations(ctx context.Context, client *brokerclient.Clie
 	}
 
 	if len(stuck) == 0 {
-		return check{Name: "operations", Result: checkPassed, Detail: fmt.Sprintf("%d in progress, none stuck", len(list.Data))}
+		return []check{{Name: "operations", Result: checkPassed, Detail: fmt.Sprintf("%d in progress, none stuck", len(list.Data))}}
 	}
 
 	newest, _, err := client.Operation(ctx, stuck[0].ID)
@@ -270,8 +277,8 @@ func (s *session) stuckOperations(ctx context.Context, client *brokerclient.Clie
 		newest = stuck[0]
 	}
 
-	return check{
+	return []check{{
 		"operations", checkFailed, fmt.Sprintf("%d stuck: %s", len(stuck), explain.Of(newest, s.Clock.Now()).Cause()),
 		"See 'ebctl operation list --stuck' and 'ebctl operation explain " + newest.ID + "'.",
-	}
+	}}
 }

@@ -130,6 +130,11 @@ func exits() []exit {
 			hint: "Set EBCTL_USERNAME and EBCTL_PASSWORD, or use --username and --password. The credentials in the configuration file apply only to the address stored with them.",
 		},
 		{
+			applies: isPlatformRefusal, code: ExitError,
+			hint: "APP_PLATFORMS_FILE determines the platform of a user, and its regions and accounts: see docs/operator/platforms.md. " +
+				"To act as another user, set --username or EBCTL_USERNAME.",
+		},
+		{
 			applies: answered(http.StatusForbidden), code: ExitError,
 			hint: "The user lacks a role. APP_AUTH_BASIC_USERS or the token issuer grants roles: see docs/operator/access.md. To act as another user, set --username or EBCTL_USERNAME.",
 		},
@@ -197,6 +202,14 @@ func answered(statuses ...int) func(error) bool {
 // isRefusedIntervention matches an intervention that the broker rejected because of the state of the operation.
 func isRefusedIntervention(err error) bool {
 	return is[*interventionError](err) && answered(http.StatusConflict)(err)
+}
+
+// isPlatformRefusal matches a request that the broker rejected because of the platform of the user, although the user has the role. The
+// error code is the same as that for a missing role, but only texts about platforms contain the word.
+func isPlatformRefusal(err error) bool {
+	answer, ok := errors.AsType[*brokerclient.AnswerError](err)
+
+	return ok && answer.Status == http.StatusForbidden && strings.Contains(answer.Description, "platform")
 }
 
 // isConcurrency matches a request that the broker rejected because another operation of the instance is in progress.

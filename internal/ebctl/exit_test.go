@@ -63,6 +63,11 @@ func TestEnds(t *testing.T) {
 			reason: "a missing role",
 			err:    status(403), code: ExitError, hint: "docs/operator/access.md",
 		},
+		"Platform": {
+			reason: "a user with the role, whose platform may not use the region",
+			err:    &brokerclient.AnswerError{Status: 403, Code: "Forbidden", Description: "The platform may not use this region."},
+			code:   ExitError, hint: "docs/operator/platforms.md",
+		},
 		"Status500": {
 			reason: "a failure of the broker",
 			err:    status(500), code: ExitError,
