@@ -115,6 +115,13 @@ func (s situation) refusesBroker() bool {
 		(strings.Contains(s.Problem.Message, "HTTP status 401") || strings.Contains(s.Problem.Message, "HTTP status 403"))
 }
 
+// missesProvisioner reports whether the address that the broker calls responds, but serves no GraphQL API: its path or its server is
+// wrong. A GraphQL API responds to each POST request with another status than 404 and 405.
+func (s situation) missesProvisioner() bool {
+	return from(failure.ComponentProvisioner)(s) && s.Problem.Reason == failure.ReasonHTTPStatus &&
+		(strings.Contains(s.Problem.Message, "HTTP status 404") || strings.Contains(s.Problem.Message, "HTTP status 405"))
+}
+
 // lacksCredentials reports whether Gardener rejects a Shoot because of its credentials binding: the binding does not exist, or
 // belongs to a different provider. In both cases, Gardener has not created the Shoot, and its error message contains the kind of
 // the binding, CredentialsBinding or SecretBinding.
@@ -175,14 +182,19 @@ func rules() []rule {
 				"the Provisioner's APP_AUTH_BASIC_USERS, and restart the broker.",
 		},
 		{
+			inBroker(situation.missesProvisioner),
+			"The server responds, but not as a Provisioner. Set the broker's APP_PROVISIONER_URL to the address of the GraphQL API, which ends with " +
+				"/graphql, and restart the broker.",
+		},
+		{
 			inBroker(func(s situation) bool {
-				return from(failure.ComponentProvisioner)(s) && !s.refusesBroker() && !s.lacksCredentials() && !s.responds()
+				return from(failure.ComponentProvisioner)(s) && !s.refusesBroker() && !s.missesProvisioner() && !s.lacksCredentials() && !s.responds()
 			}),
 			"If this persists, check that the Provisioner is running and that the broker can reach it (APP_PROVISIONER_URL).",
 		},
 		{
 			inBroker(func(s situation) bool {
-				return from(failure.ComponentProvisioner)(s) && !s.refusesBroker() && !s.lacksCredentials() && s.responds()
+				return from(failure.ComponentProvisioner)(s) && !s.refusesBroker() && !s.missesProvisioner() && !s.lacksCredentials() && s.responds()
 			}),
 			"The Provisioner responds, but reports a problem. Find the cause in the Provisioner's log, or with 'ebctl provisioner operation list'.",
 		},

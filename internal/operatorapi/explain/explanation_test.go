@@ -173,6 +173,25 @@ func TestOf(t *testing.T) {
 				"To cancel the operation: ebctl operation cancel op --reason REASON",
 			},
 		},
+		"WrongPath": {
+			reason: "the log of the Provisioner does not have requests for a wrong path",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Problem = operatorapi.Problem{
+					Message: "the Provisioner could not create the runtime: it returned HTTP status 405 Method Not Allowed",
+					Reason:  "err_http_status_code", Component: "provisioner",
+				}
+				o.System = operatorapi.System{Name: "provisioner", State: "closed"}
+				o.NextRun = ago(-5)
+			}),
+			summary:   "The provision operation of instance i is delayed by an error and will be retried.",
+			continues: "in 5s",
+			advice: []string{
+				"The broker retries on its own. " + watch,
+				"The server responds, but not as a Provisioner. Set the broker's APP_PROVISIONER_URL to the address of the GraphQL API, which ends " +
+					"with /graphql, and restart the broker.",
+				"To cancel the operation: ebctl operation cancel op --reason REASON",
+			},
+		},
 		"WrongBinding": {
 			reason: "without its credentials binding, no Shoot exists whose conditions could be checked",
 			operation: operation(func(o *operatorapi.Operation) {
