@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // Kind classifies an error by the reaction that it needs. MappingOf maps kinds to each protocol.
@@ -170,10 +171,13 @@ func (e *Error) WithDetail(reported string) *Error {
 // operation.
 func (e *Error) ForOperators() string { return WithDetail(e.Text, e.Detail) }
 
-// WithDetail returns the text followed by the detail, which may be empty.
+// WithDetail returns the text followed by the detail, which may be empty. If the detail contains the text, it returns only the detail.
 func WithDetail(text, detail string) string {
-	if text == "" || detail == "" {
-		return text + detail
+	switch {
+	case detail == "":
+		return text
+	case strings.Contains(detail, text):
+		return detail
 	}
 
 	return text + ": " + detail

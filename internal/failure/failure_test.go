@@ -115,6 +115,19 @@ func TestErrorsAreRecognised(t *testing.T) {
 	}
 }
 
+func TestDetailFollowsText(t *testing.T) {
+	for _, tc := range []struct{ text, detail, want string }{
+		{"the cluster failed", "no quota", "the cluster failed: no quota"},
+		{"the cluster failed", "", "the cluster failed"},
+		{"", "no quota", "no quota"},
+		{"no quota", "the cluster failed: no quota: 3 of 3", "the cluster failed: no quota: 3 of 3"}, // nothing is said twice
+	} {
+		if got := failure.WithDetail(tc.text, tc.detail); got != tc.want {
+			t.Errorf("%q with %q: got %q, want %q", tc.text, tc.detail, got, tc.want)
+		}
+	}
+}
+
 func TestErrorHasOneTextForUsersAndOneForTheLog(t *testing.T) {
 	cause := errors.New("dial tcp 10.0.0.1: refused")
 	err := failure.Wrap(failure.Transient, cause, "the Provisioner does not respond after %d attempts", 3)

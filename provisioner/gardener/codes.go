@@ -99,16 +99,7 @@ const maxProblems = 1000
 // problems returns the texts of the last errors with the remedies for their codes. If there are no last errors, it returns the
 // description of the last operation. The texts are shortened, because extensions and cloud providers write parts of them.
 func problems(shoot *gardencorev1beta1.Shoot) string {
-	texts := make([]string, 0, len(shoot.Status.LastErrors))
-	for _, problem := range shoot.Status.LastErrors {
-		texts = append(texts, upstream.Excerpt(problem.Description))
-	}
-
-	if len(texts) == 0 {
-		return upstream.Excerpt(shoot.Status.LastOperation.Description)
-	}
-
-	text := failure.Shorten(strings.Join(texts, "; "), maxProblems)
+	text := descriptions(shoot)
 
 	var remedies []string
 	for _, meaning := range meaningsOf(shoot) {
@@ -120,4 +111,18 @@ func problems(shoot *gardencorev1beta1.Shoot) string {
 	}
 
 	return text
+}
+
+// descriptions returns the texts of the last errors without the remedies.
+func descriptions(shoot *gardencorev1beta1.Shoot) string {
+	texts := make([]string, 0, len(shoot.Status.LastErrors))
+	for _, problem := range shoot.Status.LastErrors {
+		texts = append(texts, upstream.Excerpt(problem.Description))
+	}
+
+	if len(texts) == 0 {
+		return upstream.Excerpt(shoot.Status.LastOperation.Description)
+	}
+
+	return failure.Shorten(strings.Join(texts, "; "), maxProblems)
 }

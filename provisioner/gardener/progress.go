@@ -95,8 +95,9 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 	}
 
 	p.Message = said
+	// The explanation of the reason contains the remedies.
 	p.Err = failure.Reported(kindOf(meanings), fmt.Sprintf("Gardener could not %s the cluster %q", verb(shoot), shoot.Name),
-		failure.ComponentGardener, reason, said)
+		failure.ComponentGardener, reason, descriptions(shoot))
 }
 
 // verb returns a verb for the Shoot's last operation, such as "create", for error texts.

@@ -214,6 +214,14 @@ func TestEachCodeHasRemedy(t *testing.T) {
 			t.Errorf("users do not read the remedy: %q", text)
 		}
 
+		// The broker explains the error again, with the text of the Provisioner as the detail.
+		if err := gardener.ProgressOf(shootAt(newest, gardencorev1beta1.LastOperationStateFailed, meaning.Code)).Err; err != nil && meaning.Remedy != "" {
+			again := failure.Reported(meaning.Kind, "", failure.ComponentGardener, string(meaning.Code), err.Error())
+			if shown := again.Error(); strings.Count(shown, meaning.Remedy) != 1 {
+				t.Errorf("operators read the remedy repeatedly: %q", shown)
+			}
+		}
+
 		if row := fmt.Sprintf("| `%s` | %s | %s |", meaning.Code, meaning.Kind, meaning.Remedy); !strings.Contains(string(page), row) {
 			t.Errorf("the page has no row %s", row)
 		}
