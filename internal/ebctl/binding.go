@@ -72,12 +72,13 @@ func newBindingCreateCommand(session *session) *cobra.Command {
 // bindingError adds the information that a user needs to correct or repeat a failed request: the flag whose value the broker
 // rejected, or the ID of the binding if the outcome is unknown.
 func bindingError(err error, id, instanceID string, lifetime time.Duration) error {
-	if answer, rejected := errors.AsType[*brokerclient.AnswerError](err); rejected &&
-		answer.Status == http.StatusBadRequest && strings.Contains(answer.Description, "expiration_seconds") {
+	answer, responded := errors.AsType[*brokerclient.AnswerError](err)
+	if responded && answer.Status == http.StatusBadRequest && strings.Contains(answer.Description, "expiration_seconds") {
 		return usage("--expires-in %s is out of bounds: %w", lifetime, err)
 	}
 
-	if is[*brokerclient.UnreachableError](err) {
+	// A creation that takes too long gets 503, and continues.
+	if is[*brokerclient.UnreachableError](err) || responded && answer.Temporary() {
 		return fmt.Errorf("the binding may have been created; repeat the command with --id %s: %w", id, err)
 	}
 
