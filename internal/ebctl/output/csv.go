@@ -30,17 +30,30 @@ func csvRows(text Text) [][]string {
 	case WithID:
 		return csvRows(result.Text)
 	case Fields:
-		var head, row []string
-		for _, field := range result {
-			head, row = append(head, field.Name), append(row, field.Value)
-		}
-
-		return [][]string{head, row}
+		return fieldColumns(result)
 	case Plain:
 		return [][]string{{string(result)}}
 	default:
 		return nil
 	}
+}
+
+// fieldColumns returns the names of the fields and a row with their values. A field that has no name, or that of the field before it, adds
+// a line to the value of that field, so that each column has a name.
+func fieldColumns(fields Fields) [][]string {
+	var head, row []string
+
+	for _, field := range fields {
+		if last := len(head) - 1; last >= 0 && (field.Name == "" || field.Name == head[last]) {
+			row[last] = strings.Trim(row[last]+"\n"+field.Value, "\n")
+
+			continue
+		}
+
+		head, row = append(head, field.Name), append(row, field.Value)
+	}
+
+	return [][]string{head, row}
 }
 
 // writeCSV writes a result with its header and all columns.

@@ -130,6 +130,33 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
 
+// TestColumnsOfFields prints fields with several lines as one row whose columns all have names.
+func TestColumnsOfFields(t *testing.T) {
+	t.Parallel()
+
+	const head = "Name,Operation,Delete first,State\n"
+
+	for name, tc := range map[string]struct {
+		fields output.Fields
+		want   string
+	}{
+		"one line each": {output.Fields{{"Name", "a"}, {"Operation", "update"}, {"Delete first", ""}, {"State", "ok"}}, head + "a,update,,ok\n"},
+		"several lines": {
+			output.Fields{{"Name", "a"}, {"Operation", "update"}, {"", "Updated"}, {"Delete first", "b"}, {"Delete first", "c"}, {"State", "ok"}},
+			head + "a,\"update\nUpdated\",\"b\nc\",ok\n",
+		},
+		"empty lines": {
+			output.Fields{{"Name", "a"}, {"Operation", ""}, {"", "Updated"}, {"", ""}, {"Delete first", ""}, {"State", "ok"}},
+			head + "a,Updated,,ok\n",
+		},
+	} {
+		var printed strings.Builder
+		if err := output.CSV.Print(&printed, nil, tc.fields); err != nil || printed.String() != tc.want {
+			t.Errorf("%s: got %q, %v, want %q", name, printed.String(), err, tc.want)
+		}
+	}
+}
+
 func TestPrintReturnsWriteErrors(t *testing.T) {
 	t.Parallel()
 
