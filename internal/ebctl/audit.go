@@ -28,15 +28,8 @@ func newAuditListCommand(session *session) *cobra.Command {
 
 	command := lister[operatorapi.AuditList, operatorapi.AuditEntry]{
 		entries: "the audit log",
-		prepare: func(ctx context.Context, client *brokerclient.Client) error {
-			// An entry may refer to a deleted instance or one that never existed, so an argument that matches no instance is used
-			// as an ID.
-			found, err := lookup(ctx, client, instance)
-			if is[*notFoundError](err) {
-				found.InstanceID, err = instance, nil
-			}
-
-			filter.InstanceID = found.InstanceID
+		prepare: func(ctx context.Context, client *brokerclient.Client) (err error) {
+			filter.InstanceID, err = session.anyID(ctx, client, instance)
 
 			return err
 		},

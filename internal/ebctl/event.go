@@ -50,20 +50,14 @@ func (f *eventFlags) add(session *session, command *cobra.Command, after int64, 
 	return command
 }
 
-// client returns a client, and sets the instance filter to the ID of the instance that --instance names. Deleted instances also
-// have events, so a value that matches no instance is used as an ID.
+// client returns a client, and sets the instance filter to the ID of the instance that --instance names.
 func (f *eventFlags) client(ctx context.Context, session *session) (*brokerclient.Client, error) {
 	client, err := session.client()
 	if err != nil {
 		return nil, err
 	}
 
-	found, err := lookup(ctx, client, f.instance)
-	if is[*notFoundError](err) {
-		found.InstanceID, err = f.instance, nil
-	}
-
-	f.params.InstanceID = found.InstanceID
+	f.params.InstanceID, err = session.anyID(ctx, client, f.instance)
 
 	return client, err
 }

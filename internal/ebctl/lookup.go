@@ -94,6 +94,19 @@ func instanceID(ctx context.Context, client *brokerclient.Client, idOrName strin
 	return idOrName, nil
 }
 
+// anyID returns the ID of the instance with the given ID or name. Audit entries and events may concern an instance that was deleted or
+// never existed, so an argument that matches no instance is used as an ID. A message says so, because it may be a misspelled name.
+func (s *session) anyID(ctx context.Context, client *brokerclient.Client, idOrName string) (string, error) {
+	found, err := lookup(ctx, client, idOrName)
+	if is[*notFoundError](err) {
+		fmt.Fprintf(s.Err, "%s; %s is used as the ID of a deleted %s\n", err, idOrName, client.Noun())
+
+		return idOrName, nil
+	}
+
+	return found.InstanceID, err
+}
+
 // withOperation calls run with idOrName as the ID of an operation. If the broker does not find the operation, withOperation
 // treats idOrName as the ID or name of an instance and calls run with the ID of the instance's newest operation.
 func withOperation[T any](ctx context.Context, client *brokerclient.Client, idOrName string, run func(id string) (T, error)) (T, error) {
