@@ -27,7 +27,9 @@ func newCloudAccountCommand(session *session) *cobra.Command {
 }
 
 func newCloudAccountListCommand(session *session) *cobra.Command {
-	var accountType, state, tenant string
+	var accountType, tenant string
+
+	state := choice{noun: "state", values: []string{"internal", "releasing", "dirty", "shared", "claimed", "labeled", "free"}}
 
 	command := &cobra.Command{
 		Use:   listCommand,
@@ -45,7 +47,7 @@ func newCloudAccountListCommand(session *session) *cobra.Command {
 			}
 
 			list.Data = slices.DeleteFunc(list.Data, func(each operatorapi.CloudAccount) bool {
-				return accountType != "" && each.Type != accountType || state != "" && string(each.State) != state || tenant != "" && each.Tenant != tenant
+				return accountType != "" && each.Type != accountType || state.chosen != "" && string(each.State) != state.chosen || tenant != "" && each.Tenant != tenant
 			})
 
 			table := output.Rows{
@@ -70,8 +72,9 @@ func newCloudAccountListCommand(session *session) *cobra.Command {
 
 	flags := command.Flags()
 	flags.StringVar(&accountType, "type", "", "only accounts with this hyperscalerType")
-	flags.StringVar(&state, "state", "", "only accounts in this state: internal, releasing, dirty, shared, claimed, labeled, free")
+	flags.Var(&state, "state", "only accounts in this state: "+strings.Join(state.values, ", "))
 	flags.StringVar(&tenant, "tenant", "", "only accounts of this tenant")
+	complete(command, "state", state.values...)
 
 	return command
 }

@@ -47,7 +47,7 @@ func newQuotaListCommand(session *session) *cobra.Command {
 
 // quotaTable returns a table with a row for each group, and one row for each quota without groups.
 func quotaTable(list operatorapi.QuotaList) output.Rows {
-	table := output.Rows{Head: []string{"QUOTA", "ACCOUNT", "SUBACCOUNT", "PLAN", "REGION", "USED", "LIMIT"}, None: "There are no quotas.", IDs: []string{}}
+	table := output.Rows{Head: []string{"QUOTA", "ACCOUNT", "SUBACCOUNT", "PLAN", "REGION", "USED", "LIMIT"}, None: "No quotas found.", IDs: []string{}}
 
 	for _, quota := range list.Data {
 		table.IDs = append(table.IDs, quota.Name)
