@@ -39,7 +39,7 @@ type AdoptedShoot struct {
 }
 
 // AdoptShoot adopts a Shoot as the runtime of the instance. It is idempotent. If the Shoot cannot be adopted, the error is of
-// kind failure.Conflict and contains the reason.
+// kind failure.Conflict, or failure.NotFound if there is no such Shoot, and contains the reason.
 func (c *Client) AdoptShoot(ctx context.Context, caller Caller, order ShootAdoption) (AdoptedShoot, error) {
 	input := &wire.AdoptShootInput{
 		ShootName: order.Instance.ShootName, InstanceID: &order.Instance.ID, Name: unlessZero(order.Instance.Name),
@@ -59,10 +59,12 @@ func (c *Client) AdoptShoot(ctx context.Context, caller Caller, order ShootAdopt
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentProvisioner)
 	}
 
-	if failure.Is(err, failure.Permanent) {
+	kinds := map[failure.Kind]failure.Kind{failure.Permanent: failure.Conflict, failure.NotFound: failure.NotFound}
+	if kind, rejected := kinds[failure.KindOf(err)]; err != nil && rejected {
+		// There is no operation whose timeline has the details, so the error contains them.
 		problem := failure.Of(err)
 
-		return AdoptedShoot{}, failure.New(failure.Conflict, "%s", cmp.Or(problem.Detail, problem.Text)).WithReason(problem.Reason, problem.Component)
+		return AdoptedShoot{}, failure.New(kind, "%s", cmp.Or(problem.Detail, problem.Text)).WithReason(problem.Reason, problem.Component)
 	}
 
 	if err != nil {
