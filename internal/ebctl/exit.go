@@ -64,8 +64,8 @@ type notFoundError struct {
 
 func (e *notFoundError) Error() string { return e.text + e.suggestion }
 
-// exit assigns an exit code and a hint for the user to a group of errors. hintFor replaces the placeholders {command} and
-// {operation} in the hint.
+// exit assigns an exit code and a hint for the user to a group of errors. hintFor replaces the placeholders {command},
+// {operation} and {orchestration} in the hint.
 type exit struct {
 	applies func(error) bool
 	code    int
@@ -88,8 +88,8 @@ func exits() []exit {
 			applies: is[*follow.EndedError], code: ExitOperationFailed,
 			hint: "See 'ebctl operation explain {operation}' for the cause and the next steps.",
 		},
-		{applies: is[*orchestrationTimeoutError], code: ExitTimedOut, hint: "The orchestration continues. See 'ebctl orchestration explain ID'."},
-		{applies: is[*orchestrationEndedError], code: ExitOperationFailed, hint: "See 'ebctl orchestration explain ID' for the cause and the next steps."},
+		{applies: is[*orchestrationTimeoutError], code: ExitTimedOut, hint: "The orchestration continues. See 'ebctl orchestration explain {orchestration}'."},
+		{applies: is[*orchestrationEndedError], code: ExitOperationFailed, hint: "See 'ebctl orchestration explain {orchestration}' for the cause and the next steps."},
 		{applies: isInterrupted, code: ExitError},
 		{applies: is[*bundleTimeoutError], code: ExitTimedOut, hint: "Only the wait has ended. See 'ebctl bundle get NAME' for the state."},
 		{applies: is[*bundleFailedError], code: ExitOperationFailed, hint: "See docs/operator/bundles.md for the conditions and what to do."},
@@ -156,14 +156,22 @@ func exitFor(err error) exit {
 	return exit{code: ExitError}
 }
 
-// hintFor returns the hint with its placeholders replaced by the path of the command and the ID of the operation in the error. It
-// returns an empty string if there is no hint.
+// hintFor returns the hint with its placeholders replaced by the path of the command and the ID of the operation or the orchestration in
+// the error. It returns an empty string if there is no hint.
 func (e exit) hintFor(command *cobra.Command, err error) string {
 	if lists := listsOf(command); e.lists && len(lists) > 0 {
 		return "See " + strings.Join(lists, " and ") + "."
 	}
 
-	var operation string
+	var operation, orchestration string
+
+	if timedOut, ok := errors.AsType[*orchestrationTimeoutError](err); ok {
+		orchestration = timedOut.id
+	}
+
+	if ended, ok := errors.AsType[*orchestrationEndedError](err); ok {
+		orchestration = ended.orchestration.OrchestrationID
+	}
 
 	if timedOut, ok := errors.AsType[*follow.TimedOutError](err); ok {
 		operation = timedOut.OperationID
@@ -177,7 +185,7 @@ func (e exit) hintFor(command *cobra.Command, err error) string {
 		operation = refused.operationID
 	}
 
-	return strings.NewReplacer("{command}", command.CommandPath(), "{operation}", operation).Replace(e.hint)
+	return strings.NewReplacer("{command}", command.CommandPath(), "{operation}", operation, "{orchestration}", orchestration).Replace(e.hint)
 }
 
 // is reports whether the error chain of err contains an error of type E.

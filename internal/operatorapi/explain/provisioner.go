@@ -28,6 +28,7 @@ func ForProvisioner(text string) string {
 		"'ebctl instance list'", "'ebctl provisioner runtime list'",
 		"ebctl audit", "ebctl provisioner audit",
 		"ebctl account", "ebctl provisioner account",
+		"ebctl reconcile", "ebctl provisioner reconcile",
 		" and 'ebctl catalog'", "",
 		"'ebctl instance delete' deletes the instance.", "A client of the Provisioner can still remove the runtime.",
 		"--instance ", "--runtime ",
