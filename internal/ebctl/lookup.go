@@ -108,7 +108,8 @@ func (s *session) anyID(ctx context.Context, client *brokerclient.Client, idOrNa
 }
 
 // withOperation calls run with idOrName as the ID of an operation. If the broker does not find the operation, withOperation
-// treats idOrName as the ID or name of an instance and calls run with the ID of the instance's newest operation.
+// treats idOrName as the ID or name of an instance, or as the ID of a deleted instance, and calls run with the ID of the instance's
+// newest operation.
 func withOperation[T any](ctx context.Context, client *brokerclient.Client, idOrName string, run func(id string) (T, error)) (T, error) {
 	result, err := run(idOrName)
 	if !answered(http.StatusNotFound)(err) {
@@ -118,6 +119,11 @@ func withOperation[T any](ctx context.Context, client *brokerclient.Client, idOr
 	found, failed := lookup(ctx, client, idOrName)
 
 	unknown, isUnknown := errors.AsType[*notFoundError](failed)
+	if isUnknown {
+		if former, err := client.ListOperations(ctx, operatorapi.ListOperationsParams{InstanceID: idOrName, PageSize: 1}); err == nil && len(former.Data) > 0 {
+			return run(former.Data[0].ID)
+		}
+	}
 
 	switch {
 	case isUnknown:
