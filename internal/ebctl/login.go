@@ -39,7 +39,7 @@ func newLoginCommand(session *session) *cobra.Command {
 		Use:   "login ADDRESS",
 		Short: "Check credentials and store them as a context",
 		Long: "Check the credentials of a user and store them, with the address, as a context in the configuration file, which only its owner can read.\n\n" +
-			"Without --password or --token, ebctl prompts for the password. If standard input is not a terminal, ebctl reads the first line. " +
+			"Without --password, --token and their variables, ebctl prompts for the password. If standard input is not a terminal, ebctl reads the first line. " +
 			"The new context becomes the current one.",
 		Example: "  ebctl login broker.example.com --username jane\n" +
 			"  ebctl login 127.0.0.1:8080 --username sandbox --name sandbox < password.txt",
