@@ -72,7 +72,7 @@ func TestCloudAccounts(t *testing.T) {
 
 	want := operatorapi.CloudAccount{
 		Name: "a", Type: "aws_eu-central-1", State: "dirty", Tenant: "t1", EUAccess: true,
-		Meaning: "The tenant has released the account. Empty it at the provider, then release it: ebctl accounts release a",
+		Meaning: "The tenant has released the account. Empty it at the provider, then release it: ebctl accounts release a --reason REASON",
 	}
 
 	cleanup := operatorapi.CloudAccountCleanup{

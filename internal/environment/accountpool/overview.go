@@ -157,7 +157,7 @@ func (s Status) Explain() string {
 
 	texts := map[State]string{
 		Internal:    "The internal label reserves the account for the operators. The pool neither claims nor releases it.",
-		Dirty:       "The tenant has released the account. Empty it at the provider, then release it: ebctl accounts release " + s.Name,
+		Dirty:       "The tenant has released the account. Empty it at the provider, then release it: ebctl accounts release " + s.Name + " --reason REASON",
 		SharedState: fmt.Sprintf("Several tenants share the account. Instances that use it: %d.", len(s.Instances)),
 		Releasing:   "The last instance has released the account. The broker is about to mark it as dirty.",
 		Claimed:     fmt.Sprintf("The tenant %s has claimed the account. Instances that use it: %d.", s.Tenant, len(s.Instances)),
