@@ -126,10 +126,8 @@ func newBindingListCommand(session *session) *cobra.Command {
 		}
 
 		for _, binding := range list.Data {
-			rows.IDs = append(rows.IDs, binding.BindingID)
-			rows.Rows = append(rows.Rows, []string{
-				binding.BindingID, binding.State, binding.Role, output.Time(binding.ExpiresAt), binding.CreatedBy, binding.OperationID,
-			})
+			rows.Add(binding.BindingID,
+				binding.BindingID, binding.State, binding.Role, output.Time(binding.ExpiresAt), binding.CreatedBy, binding.OperationID)
 		}
 
 		return session.print(list, rows)

@@ -108,8 +108,7 @@ func (s *session) bundleContent(ctx context.Context, cluster clusterFlags, serve
 
 	table := output.Rows{Head: []string{"FILE", "BYTES"}, None: "The Bundle has no files.", IDs: []string{}}
 	for _, each := range files {
-		table.IDs = append(table.IDs, each.Path)
-		table.Rows = append(table.Rows, []string{each.Path, strconv.FormatInt(each.Size, 10)})
+		table.Add(each.Path, each.Path, strconv.FormatInt(each.Size, 10))
 	}
 
 	return s.print(bundleContent{name, digest, files}, table)

@@ -125,12 +125,10 @@ func (s *session) bundleRows(found []v1alpha1.BundleDeployment, made []v1alpha1.
 
 		installed := current(deployment, v1alpha1.TypeInstalled)
 
-		table.IDs = append(table.IDs, deployment.Name)
-		table.Rows = append(table.Rows, []string{
+		table.Add(deployment.Name,
 			deployment.Name, string(deployment.Spec.Template.Spec.Source.Type), phase, deployment.Status.ActiveBundle,
 			installed.Reason, string(current(deployment, v1alpha1.TypeHealthy).Status), s.age(deployment.CreationTimestamp.Time),
-			deployment.Spec.ProvisionerClassName, installed.Message,
-		})
+			deployment.Spec.ProvisionerClassName, installed.Message)
 	}
 
 	return table

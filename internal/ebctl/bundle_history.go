@@ -48,10 +48,8 @@ func (s *session) printHistory(deployment v1alpha1.BundleDeployment) error {
 
 	for _, version := range versions {
 		number := strconv.FormatInt(version.Number, 10)
-		table.IDs = append(table.IDs, number)
-		table.Rows = append(table.Rows, []string{
-			number, s.age(version.InstalledAt.Time) + " ago", sourceText(version.Template.Spec.Source), version.Bundle, version.Digest,
-		})
+		table.Add(number,
+			number, s.age(version.InstalledAt.Time)+" ago", sourceText(version.Template.Spec.Source), version.Bundle, version.Digest)
 	}
 
 	return s.print(bundleHistory{deployment.Name, versions}, table)

@@ -58,8 +58,7 @@ func catalogText(catalog apiresponses.CatalogResponse) output.Text {
 			free = "no"
 		}
 
-		rows.IDs = append(rows.IDs, offer.plan.ID)
-		rows.Rows = append(rows.Rows, []string{offer.service.Name, offer.plan.Name, offer.plan.ID, free, offer.plan.Description})
+		rows.Add(offer.plan.ID, offer.service.Name, offer.plan.Name, offer.plan.ID, free, offer.plan.Description)
 	}
 
 	return rows

@@ -60,10 +60,8 @@ func newCloudAccountListCommand(session *session) *cobra.Command {
 					eu = "yes"
 				}
 
-				table.IDs = append(table.IDs, each.Name)
-				table.Rows = append(table.Rows, []string{
-					each.Name, each.Type, string(each.State), each.Tenant, eu, strconv.Itoa(len(each.Instances)), strconv.Itoa(len(each.Shoots)),
-				})
+				table.Add(each.Name,
+					each.Name, each.Type, string(each.State), each.Tenant, eu, strconv.Itoa(len(each.Instances)), strconv.Itoa(len(each.Shoots)))
 			}
 
 			return session.print(list, table)

@@ -103,10 +103,8 @@ func (s *session) cleanUpAccounts(ctx context.Context, client *brokerclient.Clie
 			next = ""
 		}
 
-		answers.Data, table.IDs = append(answers.Data, cleanup), append(table.IDs, cleanup.Account)
-		table.Rows = append(table.Rows, []string{
-			cleanup.Account, dirty, strconv.Itoa(cleanup.Attempts), string(cleanup.State), next, cleanup.Message,
-		})
+		answers.Data = append(answers.Data, cleanup)
+		table.Add(cleanup.Account, cleanup.Account, dirty, strconv.Itoa(cleanup.Attempts), string(cleanup.State), next, cleanup.Message)
 	}
 
 	return s.print(answers, table)

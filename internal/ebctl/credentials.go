@@ -101,8 +101,7 @@ func newCredentialsRenewCommand(session *session) *cobra.Command {
 				next = renewalText(credential.RenewAt)
 			}
 
-			table.IDs = append(table.IDs, credential.InstanceID+"/"+credential.System)
-			table.Rows = append(table.Rows, []string{credential.System, moment(credential.ValidUntil), next, credential.Obstacle, credential.Name})
+			table.Add(credential.InstanceID+"/"+credential.System, credential.System, moment(credential.ValidUntil), next, credential.Obstacle, credential.Name)
 		}
 
 		return session.print(renewals, table)

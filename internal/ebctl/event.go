@@ -206,11 +206,9 @@ func eventRows(events []operatorapi.CloudEvent) output.Rows {
 
 	for _, event := range events {
 		data, position := event.Data, strings.TrimLeft(event.Sequence, "0")
-		rows.IDs = append(rows.IDs, event.ID)
-		rows.Rows = append(rows.Rows, []string{
-			position, output.Time(event.Time), strings.TrimPrefix(event.Type, typePrefix), data.InstanceID + data.OrchestrationID, data.Kind,
-			eventDetail(data), data.OperationID, data.GlobalAccountID, event.ID,
-		})
+		rows.Add(event.ID,
+			position, output.Time(event.Time), strings.TrimPrefix(event.Type, typePrefix), data.InstanceID+data.OrchestrationID, data.Kind,
+			eventDetail(data), data.OperationID, data.GlobalAccountID, event.ID)
 	}
 
 	return rows

@@ -44,8 +44,7 @@ func newJobListCommand(session *session) *cobra.Command {
 					every = job.Daily + " UTC"
 				}
 
-				table.IDs = append(table.IDs, job.Name)
-				table.Rows = append(table.Rows, []string{job.Name, every, limit, last, resultText(job.Items, job.LastRun), job.Description})
+				table.Add(job.Name, job.Name, every, limit, last, resultText(job.Items, job.LastRun), job.Description)
 			}
 
 			return session.print(list, table)

@@ -58,7 +58,7 @@ func newLeftoverCleanupCommand(session *session) *cobra.Command {
 			if dryRun {
 				table, row := session.leftoverTable()
 				for _, each := range chosen.Data {
-					table.IDs, table.Rows = append(table.IDs, each.Leftover.ID), append(table.Rows, row(each))
+					table.Add(each.Leftover.ID, row(each)...)
 				}
 
 				return session.print(chosen, table)
@@ -85,8 +85,8 @@ func (s *session) cleanUp(ctx context.Context, client *brokerclient.Client, left
 			return fmt.Errorf("cleaning up the leftover %s: %w", each.Leftover.ID, err)
 		}
 
-		started.Data, table.IDs = append(started.Data, operation), append(table.IDs, operation.ID)
-		table.Rows = append(table.Rows, []string{operation.ID, each.InstanceID, strings.Join(each.Leftover.Steps, ", ")})
+		started.Data = append(started.Data, operation)
+		table.Add(operation.ID, operation.ID, each.InstanceID, strings.Join(each.Leftover.Steps, ", "))
 	}
 
 	started.Count = len(started.Data)

@@ -157,8 +157,7 @@ func (l lister[L, E]) rows(entries []E, noHeaders bool) output.Rows {
 	rows.NoHead, rows.IDs = noHeaders, make([]string, 0, len(entries))
 
 	for _, entry := range entries {
-		rows.Rows = append(rows.Rows, l.row(entry))
-		rows.IDs = append(rows.IDs, l.id(entry))
+		rows.Add(l.id(entry), l.row(entry)...)
 	}
 
 	return rows

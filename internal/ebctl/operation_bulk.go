@@ -401,10 +401,8 @@ func bulkTable(entries []bulkEntry, noun string) output.Rows {
 			result += " as " + entry.SuccessorID
 		}
 
-		table.IDs = append(table.IDs, cmp.Or(entry.SuccessorID, entry.OperationID))
-		table.Rows = append(table.Rows, []string{
-			cmp.Or(entry.InstanceName, entry.InstanceID), entry.OperationID, entry.Kind, entry.State, entry.Step, result, entry.Error,
-		})
+		table.Add(cmp.Or(entry.SuccessorID, entry.OperationID),
+			cmp.Or(entry.InstanceName, entry.InstanceID), entry.OperationID, entry.Kind, entry.State, entry.Step, result, entry.Error)
 	}
 
 	return table

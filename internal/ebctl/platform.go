@@ -47,11 +47,9 @@ func newPlatformListCommand(session *session) *cobra.Command {
 			table := output.Rows{Head: []string{"NAME", "USERS", "CLAIMS", "CERTIFICATES", "REGIONS", "TENANTS"}, IDs: []string{}}
 
 			for _, platform := range list.Data {
-				table.IDs = append(table.IDs, platform.Name)
-				table.Rows = append(table.Rows, []string{
+				table.Add(platform.Name,
 					platform.Name, strings.Join(platform.Users, ","), pairs(platform.Claims), pairs(platform.Certificates),
-					strings.Join(platform.Regions, ","), strings.Join(platform.Tenants, ","),
-				})
+					strings.Join(platform.Regions, ","), strings.Join(platform.Tenants, ","))
 			}
 
 			return session.print(list, table)

@@ -30,10 +30,8 @@ func newProcessListCommand(session *session) *cobra.Command {
 			table := output.Rows{Head: []string{"KIND", "STEPS", "LIMIT", "SYSTEMS"}, IDs: []string{}}
 
 			for _, process := range list.Data {
-				table.IDs = append(table.IDs, process.Kind)
-				table.Rows = append(table.Rows, []string{
-					process.Kind, strconv.Itoa(len(process.Steps)), process.Limit, strings.Join(systemsOf(process), ", "),
-				})
+				table.Add(process.Kind,
+					process.Kind, strconv.Itoa(len(process.Steps)), process.Limit, strings.Join(systemsOf(process), ", "))
 			}
 
 			return session.print(list, table)
@@ -110,10 +108,8 @@ func stepRows(process operatorapi.Process) output.Rows {
 			skippable = "yes"
 		}
 
-		table.IDs = append(table.IDs, step.Step)
-		table.Rows = append(table.Rows, []string{
-			step.Stage, step.Step, step.System, condition, step.Retry, step.Limit, after, skippable, step.Creates,
-		})
+		table.Add(step.Step,
+			step.Stage, step.Step, step.System, condition, step.Retry, step.Limit, after, skippable, step.Creates)
 	}
 
 	return table

@@ -247,10 +247,8 @@ func (d differencesText) rows() output.Rows {
 			restorable = "yes"
 		}
 
-		table.IDs = append(table.IDs, each.ID)
-		table.Rows = append(table.Rows, []string{
-			string(each.Kind), each.ID, each.InstanceID, each.ShootName, each.AccountID, restorable, each.Meaning, each.Reason, strings.Join(each.Commands, "; "),
-		})
+		table.Add(each.ID,
+			string(each.Kind), each.ID, each.InstanceID, each.ShootName, each.AccountID, restorable, each.Meaning, each.Reason, strings.Join(each.Commands, "; "))
 	}
 
 	return table

@@ -202,11 +202,9 @@ func (o overview) rows() output.Rows {
 			state = "stuck"
 		}
 
-		rows.IDs = append(rows.IDs, operation.ID)
-		rows.Rows = append(rows.Rows, []string{
+		rows.Add(operation.ID,
 			operation.ID, operation.Kind, state, output.Duration(max(o.At.Sub(operation.CreatedAt), 0)), instanceText(operation.Operation),
-			operation.Step, explain.ProblemText(operation.Problem),
-		})
+			operation.Step, explain.ProblemText(operation.Problem))
 	}
 
 	return rows

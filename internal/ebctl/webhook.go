@@ -139,10 +139,8 @@ func newWebhookListCommand(session *session) *cobra.Command {
 
 			rows := output.Rows{Head: []string{argWebhook, "URL", "TYPES", "PENDING", "DEAD", headState}, None: "There are no webhooks.", IDs: []string{}}
 			for _, each := range list.Data {
-				rows.IDs = append(rows.IDs, each.ID)
-				rows.Rows = append(rows.Rows, []string{
-					each.ID, each.URL, typesText(each), strconv.Itoa(each.Pending), strconv.Itoa(each.DeadLetters), webhookState(each),
-				})
+				rows.Add(each.ID,
+					each.ID, each.URL, typesText(each), strconv.Itoa(each.Pending), strconv.Itoa(each.DeadLetters), webhookState(each))
 			}
 
 			return session.print(list, rows)
@@ -203,11 +201,9 @@ func newWebhookGetCommand(session *session) *cobra.Command {
 				next = output.Time(each.NextAt)
 			}
 
-			rows.IDs = append(rows.IDs, strconv.FormatInt(each.Position, 10))
-			rows.Rows = append(rows.Rows, []string{
-				strconv.FormatInt(each.Position, 10), strings.TrimPrefix(each.Event.Type, typePrefix), each.Event.Data.InstanceID + each.Event.Data.OrchestrationID,
-				strconv.Itoa(each.Attempts), next, each.Error,
-			})
+			rows.Add(strconv.FormatInt(each.Position, 10),
+				strconv.FormatInt(each.Position, 10), strings.TrimPrefix(each.Event.Type, typePrefix), each.Event.Data.InstanceID+each.Event.Data.OrchestrationID,
+				strconv.Itoa(each.Attempts), next, each.Error)
 		}
 
 		return session.print(list, rows)

@@ -36,6 +36,11 @@ type Rows struct {
 	wide bool
 }
 
+// Add appends a row with an ID.
+func (r *Rows) Add(id string, cells ...string) {
+	r.IDs, r.Rows = append(r.IDs, id), append(r.Rows, cells)
+}
+
 // Wide implements Widened. It shows all columns and does not cut cells.
 func (r Rows) Wide() Rows {
 	r.wide = true
