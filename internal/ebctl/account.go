@@ -28,13 +28,8 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 		Example: session.text("  ebctl account erase 8cd57dc2-edb2-45e0-af8b-7d881006e516 --dry-run\n" +
 			"  ebctl account erase 8cd57dc2-edb2-45e0-af8b-7d881006e516"),
 		Args: arguments("GLOBAL_ACCOUNT"),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			stored, err := client.GetAccount(command.Context(), args[0])
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
+			stored, err := client.GetAccount(ctx, args[0])
 			if err != nil {
 				return fmt.Errorf("reading account %s: %w", args[0], err)
 			}
@@ -43,7 +38,7 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 				return session.print(stored, output.WithID{ID: args[0], Text: storedFields(stored)})
 			}
 
-			erased, err := session.erase(command.Context(), client, stored)
+			erased, err := session.erase(ctx, client, stored)
 			if err != nil {
 				return fmt.Errorf("erasing account %s: %w", args[0], err)
 			}
@@ -57,7 +52,7 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 			}
 
 			return nil
-		},
+		}),
 	})
 
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only count the data, and list what prevents the erasure")

@@ -2,13 +2,13 @@ package ebctl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/objectdiff"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
@@ -27,13 +27,13 @@ func newAdoptShootCommand(session *session) *cobra.Command {
 		Example: "  ebctl adopt shoot my-shoot --account 8cd57dc2-edb2-45e0-af8b-7d881006e516 --dry-run\n" +
 			"  ebctl adopt shoot my-shoot --account 8cd57dc2-edb2-45e0-af8b-7d881006e516 --plan aws --administrator anna@example.com",
 		Args: arguments("NAME"),
-		RunE: func(command *cobra.Command, args []string) error {
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
 			if wanted.Account == "" {
-				return &usageError{cause: errors.New("--account is missing")}
+				return usage("--account is missing")
 			}
 
-			return session.adoptShoot(command.Context(), args[0], wanted)
-		},
+			return session.adoptShoot(ctx, client, args[0], wanted)
+		}),
 	}
 
 	flags := command.Flags()
@@ -54,12 +54,7 @@ func newAdoptShootCommand(session *session) *cobra.Command {
 }
 
 // adoptShoot does a dry run and, once the user has confirmed, turns the Shoot into an instance.
-func (s *session) adoptShoot(ctx context.Context, name string, wanted operatorapi.ShootAdoption) error {
-	client, err := s.client()
-	if err != nil {
-		return err
-	}
-
+func (s *session) adoptShoot(ctx context.Context, client *brokerclient.Client, name string, wanted operatorapi.ShootAdoption) error {
 	only := wanted.DryRun
 	wanted.DryRun = true
 

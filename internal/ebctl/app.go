@@ -214,6 +214,13 @@ func (s *session) find(ctx context.Context, idOrName string) (target, error) {
 	return target{client.In(found.SubAccountRegion), found}, err
 }
 
+// size returns the size of the terminal.
+func (s *session) size() follow.Size {
+	size, _ := s.Terminal()
+
+	return size
+}
+
 // defaultWait is the default value of --wait-timeout. Even the slowest operation, the creation of a cluster, takes less time.
 const defaultWait = time.Hour
 
@@ -231,11 +238,7 @@ func (s *session) wait(ctx context.Context, client *brokerclient.Client, operati
 	var view follow.View = follow.NewLines(s.Err)
 
 	if _, found := s.Terminal(); found {
-		view = follow.NewLive(s.Err, func() follow.Size {
-			size, _ := s.Terminal()
-
-			return size
-		})
+		view = follow.NewLive(s.Err, s.size)
 	}
 
 	return follow.Follower{

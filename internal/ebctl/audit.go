@@ -97,13 +97,8 @@ func newAuditGetCommand(session *session) *cobra.Command {
 		Long: session.text("Show an entry of the audit log with the changed fields. 'ebctl audit list -o wide' shows the IDs. " +
 			"The command needs the admin role."),
 		Args: arguments("ID"),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			entry, err := client.GetAuditEntry(command.Context(), args[0])
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
+			entry, err := client.GetAuditEntry(ctx, args[0])
 			if err != nil {
 				return fmt.Errorf("reading entry %s of the audit log: %w", args[0], err)
 			}
@@ -129,7 +124,7 @@ func newAuditGetCommand(session *session) *cobra.Command {
 				{Name: "Before", Value: fieldsOf(entry.Before)},
 				{Name: "After", Value: fieldsOf(entry.After)},
 			}})
-		},
+		}),
 	}
 }
 

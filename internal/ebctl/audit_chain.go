@@ -36,16 +36,11 @@ func newAuditExportCommand(session *session) *cobra.Command {
 			"like the audit log itself. Erasing an account's data does not change the file. The command needs the admin role.",
 		Example: session.text("  ebctl audit export --file audit.jsonl"),
 		Args:    arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) (err error) {
 			if file == "" {
-				err = session.exportAudit(command.Context(), client, session.Out)
+				err = session.exportAudit(ctx, client, session.Out)
 			} else {
-				err = session.exportAuditFile(command.Context(), client, file)
+				err = session.exportAuditFile(ctx, client, file)
 			}
 
 			if err != nil {
@@ -53,7 +48,7 @@ func newAuditExportCommand(session *session) *cobra.Command {
 			}
 
 			return nil
-		},
+		}),
 	}
 
 	command.Flags().StringVar(&file, "file", "", "the file to write, instead of standard output; an existing file is replaced after a complete export")

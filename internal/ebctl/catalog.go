@@ -25,19 +25,14 @@ func newCatalogCommand(session *session) *cobra.Command {
 		Long: "Show the catalog of services and plans.\n\n" +
 			"JSON and YAML contain the broker's whole catalog with the schemas of the parameters.",
 		Args: arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			catalog, err := client.Catalog(command.Context(), platformRegion)
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) error {
+			catalog, err := client.Catalog(ctx, platformRegion)
 			if err != nil {
 				return fmt.Errorf("reading the catalog: %w", err)
 			}
 
 			return session.print(catalog, catalogText(catalog))
-		},
+		}),
 	}
 
 	command.Flags().StringVar(&platformRegion, "platform-region", "", "the platform's region, such as cf-eu10")

@@ -35,13 +35,8 @@ func newCloudAccountListCommand(session *session) *cobra.Command {
 		Use:   listCommand,
 		Short: "List the accounts with their states",
 		Args:  arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			list, err := client.ListCloudAccounts(command.Context())
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) error {
+			list, err := client.ListCloudAccounts(ctx)
 			if err != nil {
 				return fmt.Errorf("listing the accounts: %w", err)
 			}
@@ -65,7 +60,7 @@ func newCloudAccountListCommand(session *session) *cobra.Command {
 			}
 
 			return session.print(list, table)
-		},
+		}),
 	}
 
 	flags := command.Flags()
@@ -82,19 +77,14 @@ func newCloudAccountExplainCommand(session *session) *cobra.Command {
 		Use:   "explain NAME",
 		Short: "Explain the state of an account, and show its instances and Shoots",
 		Args:  arguments("NAME"),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			account, err := findCloudAccount(command.Context(), client, args[0])
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
+			account, err := findCloudAccount(ctx, client, args[0])
 			if err != nil {
 				return err
 			}
 
 			return session.print(account, output.WithID{ID: account.Name, Text: cloudAccountFields(account)})
-		},
+		}),
 	}
 }
 
@@ -110,17 +100,8 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 		Long: "Release a dirty account for other tenants after emptying it.\n\n" +
 			"The broker removes the dirty and tenantName labels. It neither inspects the account nor deletes anything in it." + helpAudited,
 		Args: arguments("NAME"),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := checkReason(reason); !dryRun && err != nil {
-				return err
-			}
-
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			account, err := findCloudAccount(command.Context(), client, args[0])
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
+			account, err := findCloudAccount(ctx, client, args[0])
 			if err != nil {
 				return err
 			}
@@ -130,12 +111,12 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 			}
 
 			if account.State == operatorapi.CloudAccountStateDirty {
-				if err := session.confirm(command.Context(), "Is account %s of tenant %s empty, and may another tenant use it?", account.Name, account.Tenant); err != nil {
+				if err := session.confirm(ctx, "Is account %s of tenant %s empty, and may another tenant use it?", account.Name, account.Tenant); err != nil {
 					return err
 				}
 			}
 
-			released, err := client.ReleaseCloudAccount(command.Context(), account.Name, operatorapi.Justification{Reason: reason})
+			released, err := client.ReleaseCloudAccount(ctx, account.Name, operatorapi.Justification{Reason: reason})
 			if err != nil {
 				return fmt.Errorf("releasing the account %s: %w", account.Name, err)
 			}
@@ -143,11 +124,11 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 			return session.print(released, output.WithID{ID: released.Name, Text: output.Fields{
 				{Name: "Released", Value: released.Name}, {Name: "Former tenant", Value: released.Tenant},
 			}})
-		},
+		}),
 	})
 
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only show the account and what prevents its release")
-	command.Flags().StringVar(&reason, "reason", "", "the reason, for the audit log and the log; required without --dry-run")
+	addReason(command, &reason, &dryRun, "the audit log and the log")
 
 	return command
 }

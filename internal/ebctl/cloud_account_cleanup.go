@@ -28,27 +28,18 @@ func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 		Example: "  ebctl accounts cleanup --dry-run\n" +
 			"  ebctl accounts cleanup --reason \"the hook is back\"",
 		Args: cobra.ArbitraryArgs,
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := checkReason(reason); !dryRun && err != nil {
-				return err
-			}
-
-			client, err := session.client()
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
+			chosen, err := chooseDirtyAccounts(ctx, client, args)
 			if err != nil {
 				return err
 			}
 
-			chosen, err := chooseDirtyAccounts(command.Context(), client, args)
-			if err != nil {
-				return err
-			}
-
-			return session.cleanUpAccounts(command.Context(), client, chosen, dryRun, reason)
-		},
+			return session.cleanUpAccounts(ctx, client, chosen, dryRun, reason)
+		}),
 	}
 
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list the accounts with the hook's last responses")
-	command.Flags().StringVar(&reason, "reason", "", "the reason, for the audit log and the log; required without --dry-run")
+	addReason(command, &reason, &dryRun, "the audit log and the log")
 
 	return command
 }

@@ -21,6 +21,34 @@ func addYes(session *session, command *cobra.Command) *cobra.Command {
 	return command
 }
 
+// checkReason returns a usage error if an operator has not given a reason for a change.
+func checkReason(reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		return usage("--reason is missing: state the reason for other operators")
+	}
+
+	return nil
+}
+
+// addReason adds the --reason flag. A command without a reason fails before it sends a request, unless *dryRun is set. dryRun is nil if
+// the command has no dry runs. records names where the broker stores the reason.
+func addReason(command *cobra.Command, reason *string, dryRun *bool, records string) {
+	help := "the reason, for " + records + "; required"
+	if dryRun != nil {
+		help += " without --dry-run"
+	}
+
+	command.Flags().StringVar(reason, "reason", "", help)
+
+	command.PreRunE = func(*cobra.Command, []string) error {
+		if dryRun != nil && *dryRun {
+			return nil
+		}
+
+		return checkReason(*reason)
+	}
+}
+
 // asks reports whether commands ask the user for confirmation.
 func (s *session) asks() bool { return !s.yes && s.Interactive() }
 

@@ -28,8 +28,7 @@ func newCredentialsListCommand(session *session) *cobra.Command {
 
 	command := lister[operatorapi.CredentialList, operatorapi.Credential]{
 		entries: "credentials",
-		prepare: func(ctx context.Context, client *brokerclient.Client) error {
-			var err error
+		prepare: func(ctx context.Context, client *brokerclient.Client) (err error) {
 			filter.InstanceID, err = instanceID(ctx, client, instance)
 
 			return err
@@ -84,10 +83,6 @@ func newCredentialsRenewCommand(session *session) *cobra.Command {
 			"expires." + helpAudited,
 		Example: "  ebctl credentials renew my-runtime --dry-run\n  ebctl credentials renew my-runtime --reason 'the Reconciler has lost its database'",
 	}, func(ctx context.Context, instance target, _ []string) error {
-		if err := checkReason(wanted.Reason); !wanted.DryRun && err != nil {
-			return err
-		}
-
 		renewals, err := instance.RenewCredentials(ctx, instance.InstanceID, wanted)
 		if err != nil {
 			return fmt.Errorf("renewing the credentials of instance %s: %w", instance.InstanceID, err)
@@ -108,7 +103,7 @@ func newCredentialsRenewCommand(session *session) *cobra.Command {
 	})
 
 	command.Flags().BoolVar(&wanted.DryRun, "dry-run", false, "only show what would be renewed, and what prevents a renewal")
-	command.Flags().StringVar(&wanted.Reason, "reason", "", "the reason, for the audit log and the log; required without --dry-run")
+	addReason(command, &wanted.Reason, &wanted.DryRun, "the audit log and the log")
 
 	return command
 }

@@ -50,18 +50,6 @@ func (f *eventFlags) add(session *session, command *cobra.Command, after int64, 
 	return command
 }
 
-// client returns a client, and sets the instance filter to the ID of the instance that --instance names.
-func (f *eventFlags) client(ctx context.Context, session *session) (*brokerclient.Client, error) {
-	client, err := session.client()
-	if err != nil {
-		return nil, err
-	}
-
-	f.params.InstanceID, err = session.anyID(ctx, client, f.instance)
-
-	return client, err
-}
-
 func newEventListCommand(session *session) *cobra.Command {
 	var (
 		given eventFlags
@@ -74,17 +62,16 @@ func newEventListCommand(session *session) *cobra.Command {
 		Example: "  ebctl event list --instance my-cluster\n" +
 			"  ebctl event list --type operation.failed --limit 1000",
 		Args: arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) (err error) {
 			if limit < 1 || given.after < -1 {
 				return usage("--limit must be positive, and --after must not be negative")
 			}
 
-			client, err := given.client(command.Context(), session)
-			if err != nil {
+			if given.params.InstanceID, err = session.anyID(ctx, client, given.instance); err != nil {
 				return err
 			}
 
-			list, err := given.list(command.Context(), client, limit)
+			list, err := given.list(ctx, client, limit)
 			if err != nil {
 				return fmt.Errorf("listing events: %w", err)
 			}
@@ -94,7 +81,7 @@ func newEventListCommand(session *session) *cobra.Command {
 			}
 
 			return session.print(list, eventRows(list.Data))
-		},
+		}),
 	}
 
 	command.Flags().IntVar(&limit, "limit", eventLimit, "list at most this number of events")
@@ -137,18 +124,17 @@ func newEventWatchCommand(session *session) *cobra.Command {
 		Example: "  ebctl event watch --type operation.failed\n" +
 			"  ebctl event watch --after 0 -o json",
 		Args: arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) (err error) {
 			if given.after < -1 {
 				return usage("--after must not be negative")
 			}
 
-			client, err := given.client(command.Context(), session)
-			if err != nil {
+			if given.params.InstanceID, err = session.anyID(ctx, client, given.instance); err != nil {
 				return err
 			}
 
-			return session.watchEvents(command.Context(), client, given)
-		},
+			return session.watchEvents(ctx, client, given)
+		}),
 	}
 
 	return given.add(session, command, -1, "by default, only new events")

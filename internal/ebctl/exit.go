@@ -46,15 +46,6 @@ func (e *usageError) Unwrap() error { return e.cause }
 // usage returns a usageError with the formatted text.
 func usage(format string, args ...any) error { return &usageError{cause: fmt.Errorf(format, args...)} }
 
-// checkReason returns a usage error if an operator has not given a reason for a change.
-func checkReason(reason string) error {
-	if strings.TrimSpace(reason) == "" {
-		return usage("--reason is missing: state the reason for other operators")
-	}
-
-	return nil
-}
-
 // notFoundError reports that ebctl found no match in a list. The broker's own 404 is an AnswerError.
 type notFoundError struct {
 	text string

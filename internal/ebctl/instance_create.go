@@ -1,6 +1,7 @@
 package ebctl
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +49,9 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 			`  ebctl instance create my-runtime --plan aws --region eu-central-1 --set autoScalerMax=5 --set networking.nodes=10.250.0.0/20` + "\n" +
 			"  ebctl instance create my-runtime --plan aws --parameters @parameters.yaml",
 		Args: arguments("NAME"),
-		RunE: func(command *cobra.Command, args []string) error { return session.create(command, args[0], order) },
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
+			return session.create(ctx, client, args[0], order)
+		}),
 	}
 
 	flags := command.Flags()
@@ -66,7 +69,7 @@ func newInstanceCreateCommand(session *session) *cobra.Command {
 }
 
 // create checks the flags, sends the request and prints the result.
-func (s *session) create(command *cobra.Command, name string, order order) error {
+func (s *session) create(ctx context.Context, client *brokerclient.Client, name string, order order) error {
 	if name == "" || order.plan == "" {
 		return usage("specify a name and --plan; 'ebctl catalog' lists the plans")
 	}
@@ -80,12 +83,7 @@ func (s *session) create(command *cobra.Command, name string, order order) error
 		return err
 	}
 
-	client, err := s.client()
-	if err != nil {
-		return err
-	}
-
-	offer, err := findPlan(command.Context(), client, order.platformRegion, order.plan)
+	offer, err := findPlan(ctx, client, order.platformRegion, order.plan)
 	if err != nil {
 		return err
 	}
@@ -102,7 +100,7 @@ func (s *session) create(command *cobra.Command, name string, order order) error
 		order.id = s.NewID()
 	}
 
-	accepted, err := client.Provision(command.Context(), order.platformRegion, order.id, domain.ProvisionDetails{
+	accepted, err := client.Provision(ctx, order.platformRegion, order.id, domain.ProvisionDetails{
 		ServiceID:        offer.service.ID,
 		PlanID:           offer.plan.ID,
 		OrganizationGUID: order.organization,
@@ -120,5 +118,5 @@ func (s *session) create(command *cobra.Command, name string, order order) error
 		return fmt.Errorf("creating instance %s: %w", order.id, err)
 	}
 
-	return s.finish(command.Context(), client, order.id, accepted, order.waiting)
+	return s.finish(ctx, client, order.id, accepted, order.waiting)
 }

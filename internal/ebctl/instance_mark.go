@@ -42,10 +42,6 @@ func newProtectionCommand(session *session,
 	var reason string
 
 	completed := session.onInstance(&command, func(ctx context.Context, instance target, _ []string) error {
-		if err := checkReason(reason); err != nil {
-			return err
-		}
-
 		changed, err := send(instance.Client, ctx, instance.InstanceID, operatorapi.Justification{Reason: reason})
 		if err != nil {
 			return fmt.Errorf("changing the deletion protection of instance %s: %w", instance.InstanceID, err)
@@ -56,7 +52,7 @@ func newProtectionCommand(session *session,
 			{Name: "Deletion protection", Value: onOrOff(changed.DeletionProtection)},
 		}})
 	})
-	completed.Flags().StringVar(&reason, "reason", "", "the reason, for the audit log; required")
+	addReason(completed, &reason, nil, "the audit log")
 
 	return completed
 }

@@ -1,12 +1,14 @@
 package ebctl
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
@@ -16,13 +18,8 @@ func newJobListCommand(session *session) *cobra.Command {
 		Use:   listCommand,
 		Short: "List the jobs with the results of their newest runs",
 		Args:  arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			list, err := client.ListJobs(command.Context())
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) error {
+			list, err := client.ListJobs(ctx)
 			if err != nil {
 				return fmt.Errorf("listing the jobs: %w", err)
 			}
@@ -48,7 +45,7 @@ func newJobListCommand(session *session) *cobra.Command {
 			}
 
 			return session.print(list, table)
-		},
+		}),
 	}
 }
 
@@ -64,21 +61,12 @@ func newJobRunCommand(session *session) *cobra.Command {
 		Example: "  ebctl job run expiry --dry-run\n" +
 			"  ebctl job run expiry --confirm 312 --reason \"the trials of the summit\"",
 		Args: arguments("JOB"),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := checkReason(order.Reason); !order.DryRun && err != nil {
-				return err
-			}
-
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
 			if order.Confirm < 0 {
 				return usage("--confirm must not be negative")
 			}
 
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			run, err := client.RunJob(command.Context(), args[0], order)
+			run, err := client.RunJob(ctx, args[0], order)
 			if err != nil {
 				return fmt.Errorf("running the job %s: %w", args[0], err)
 			}
@@ -106,12 +94,12 @@ func newJobRunCommand(session *session) *cobra.Command {
 			}
 
 			return nil
-		},
+		}),
 	}
 
 	command.Flags().BoolVar(&order.DryRun, "dry-run", false, "only show the due items, and which of them belong to protected instances")
 	command.Flags().IntVar(&order.Confirm, "confirm", 0, "how many items the run may change, if more items are due than the job's limit allows")
-	command.Flags().StringVar(&order.Reason, "reason", "", "the reason, for the timelines, the audit log and the log; required without --dry-run")
+	addReason(command, &order.Reason, &order.DryRun, "the timelines, the audit log and the log")
 
 	return command
 }

@@ -40,17 +40,8 @@ func newLeftoverCleanupCommand(session *session) *cobra.Command {
 		Example: "  ebctl leftover cleanup --dry-run\n" +
 			"  ebctl leftover cleanup --reason \"EDP is back\"",
 		Args: cobra.ArbitraryArgs,
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := checkReason(reason); !dryRun && err != nil {
-				return err
-			}
-
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			chosen, err := chooseLeftovers(command.Context(), client, args)
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
+			chosen, err := chooseLeftovers(ctx, client, args)
 			if err != nil {
 				return err
 			}
@@ -64,12 +55,12 @@ func newLeftoverCleanupCommand(session *session) *cobra.Command {
 				return session.print(chosen, table)
 			}
 
-			return session.cleanUp(command.Context(), client, chosen.Data, reason)
-		},
+			return session.cleanUp(ctx, client, chosen.Data, reason)
+		}),
 	}
 
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be cleaned up")
-	command.Flags().StringVar(&reason, "reason", "", "the reason, for the timelines, the audit log and the log; required without --dry-run")
+	addReason(command, &reason, &dryRun, "the timelines, the audit log and the log")
 
 	return command
 }
@@ -105,17 +96,8 @@ func newLeftoverConfirmCommand(session *session) *cobra.Command {
 		Long: "Confirm that you have done the uncompleted steps by hand and nothing is left.\n\n" +
 			"The broker then forgets the leftover and its objects. It does not call any other system." + helpAudited,
 		Args: arguments("LEFTOVER"),
-		RunE: func(command *cobra.Command, args []string) error {
-			if err := checkReason(reason); err != nil {
-				return err
-			}
-
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			chosen, err := chooseLeftovers(command.Context(), client, args)
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
+			chosen, err := chooseLeftovers(ctx, client, args)
 			if err != nil {
 				return err
 			}
@@ -125,11 +107,11 @@ func newLeftoverConfirmCommand(session *session) *cobra.Command {
 			}
 
 			left := chosen.Data[0]
-			if err := session.confirm(command.Context(), "Forget what is left of instance %s (%s)?", left.InstanceID, strings.Join(left.Leftover.Steps, ", ")); err != nil {
+			if err := session.confirm(ctx, "Forget what is left of instance %s (%s)?", left.InstanceID, strings.Join(left.Leftover.Steps, ", ")); err != nil {
 				return err
 			}
 
-			forgotten, err := client.ConfirmLeftover(command.Context(), left.Leftover.ID, operatorapi.Justification{Reason: reason})
+			forgotten, err := client.ConfirmLeftover(ctx, left.Leftover.ID, operatorapi.Justification{Reason: reason})
 			if err != nil {
 				return fmt.Errorf("confirming the leftover %s: %w", left.Leftover.ID, err)
 			}
@@ -140,10 +122,10 @@ func newLeftoverConfirmCommand(session *session) *cobra.Command {
 				{Name: "Steps", Value: strings.Join(forgotten.Steps, ", ")},
 				{Name: "Objects", Value: objectsText(forgotten.Objects)},
 			}})
-		},
+		}),
 	})
 
-	command.Flags().StringVar(&reason, "reason", "", "the reason, for the audit log and the log; required")
+	addReason(command, &reason, nil, "the audit log and the log")
 
 	return command
 }

@@ -203,18 +203,18 @@ func newInterventionCommand(session *session, intervention *intervention, comman
 	command.Long = session.text(command.Long) + session.helpSelector()
 	command.Args = cobra.ArbitraryArgs
 	command.ValidArgsFunction = session.completeOperation
-	command.RunE = func(command *cobra.Command, args []string) error {
+	command.RunE = session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
 		many, err := intervention.bulk.wanted(args, intervention.waiting)
 
 		switch {
 		case err != nil:
 			return err
 		case many:
-			return session.interveneInMany(command.Context(), *intervention, intervention.bulk)
+			return session.interveneInMany(ctx, client, *intervention, intervention.bulk)
 		default:
-			return session.intervene(command.Context(), args[0], *intervention)
+			return session.intervene(ctx, client, args[0], *intervention)
 		}
-	}
+	})
 	command.Flags().StringVar(&intervention.Reason, "reason", "", "the reason, for the operation's timeline, the audit log and the log; required")
 	addWait(&command, &intervention.waiting)
 	intervention.bulk.add(session, &command)
@@ -224,13 +224,8 @@ func newInterventionCommand(session *session, intervention *intervention, comman
 
 // intervene sends the intervention and prints the resulting operation. If the command waits, it first waits for the operation to
 // end.
-func (s *session) intervene(ctx context.Context, idOrName string, wanted intervention) error {
+func (s *session) intervene(ctx context.Context, client *brokerclient.Client, idOrName string, wanted intervention) error {
 	if err := checkReason(wanted.Reason); err != nil {
-		return err
-	}
-
-	client, err := s.client()
-	if err != nil {
 		return err
 	}
 

@@ -164,7 +164,7 @@ func (e *bulkError) Unwrap() error { return e.cause }
 
 // interveneInMany selects the operations and, once the user has confirmed, sends an intervention for each. A dry run only prints
 // the operations.
-func (s *session) interveneInMany(ctx context.Context, wanted intervention, given bulkFlags) error {
+func (s *session) interveneInMany(ctx context.Context, client *brokerclient.Client, wanted intervention, given bulkFlags) error {
 	if err := checkReason(wanted.Reason); !given.dryRun && err != nil {
 		return err
 	}
@@ -174,11 +174,6 @@ func (s *session) interveneInMany(ctx context.Context, wanted intervention, give
 	}
 
 	targets, err := given.targets(s.provisioner)
-	if err != nil {
-		return err
-	}
-
-	client, err := s.client()
 	if err != nil {
 		return err
 	}

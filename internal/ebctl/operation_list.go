@@ -50,7 +50,7 @@ func newOperationListCommand(session *session) *cobra.Command {
 
 	command := lister[operatorapi.OperationList, operatorapi.Operation]{
 		entries: "operations",
-		prepare: func(ctx context.Context, client *brokerclient.Client) error {
+		prepare: func(ctx context.Context, client *brokerclient.Client) (err error) {
 			if stuck && state.chosen != "" && state.chosen != string(process.InProgress) {
 				return usage("--stuck and --state cannot be combined: stuck operations are always in progress")
 			}
@@ -60,7 +60,6 @@ func newOperationListCommand(session *session) *cobra.Command {
 				filter.State = operatorapi.OperationStateInProgress
 			}
 
-			var err error
 			filter.InstanceID, err = instanceID(ctx, client, instance)
 
 			return err

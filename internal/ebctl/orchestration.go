@@ -172,14 +172,9 @@ func (s *session) onOrchestration(command *cobra.Command, args cobra.PositionalA
 	run func(ctx context.Context, client *brokerclient.Client, id string, args []string) error,
 ) *cobra.Command {
 	command.Args, command.ValidArgsFunction = args, s.completeOrchestration
-	command.RunE = func(command *cobra.Command, args []string) error {
-		client, err := s.client()
-		if err != nil {
-			return err
-		}
-
-		return run(command.Context(), client, args[0], args[1:])
-	}
+	command.RunE = s.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
+		return run(ctx, client, args[0], args[1:])
+	})
 
 	return command
 }

@@ -60,28 +60,23 @@ func newOrchestrationStartOneCommand(session *session, use, what string,
 			"  ebctl orchestration start " + use + " --label ring=canary --percentage 10\n" +
 			"  ebctl orchestration start " + use + " --parameters @order.yaml",
 		Args: arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) error {
 			parameters, err := given.parameters(session, use)
 			if err != nil {
 				return err
 			}
 
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			if err := given.resolve(command.Context(), client, parameters.Targets); err != nil {
+			if err := given.resolve(ctx, client, parameters.Targets); err != nil {
 				return err
 			}
 
 			if !parameters.DryRun {
-				if err := session.confirm(command.Context(), "Upgrade %s of all selected instances?", what); err != nil {
+				if err := session.confirm(ctx, "Upgrade %s of all selected instances?", what); err != nil {
 					return err
 				}
 			}
 
-			accepted, err := send(client, command.Context(), parameters)
+			accepted, err := send(client, ctx, parameters)
 			if err != nil {
 				return fmt.Errorf("starting an orchestration: %w", err)
 			}
@@ -89,7 +84,7 @@ func newOrchestrationStartOneCommand(session *session, use, what string,
 			return session.print(accepted, output.WithID{ID: accepted.OrchestrationID, Text: output.Fields{
 				{Name: "Orchestration", Value: accepted.OrchestrationID},
 			}})
-		},
+		}),
 	})
 	given.add(session, command)
 

@@ -90,11 +90,7 @@ func (s *session) orchestrationView() func(shown operatorapi.Orchestration, err 
 		}
 	}
 
-	screen := follow.NewLive(s.Err, func() follow.Size {
-		size, _ := s.Terminal()
-
-		return size
-	})
+	screen := follow.NewLive(s.Err, s.size)
 
 	return func(shown operatorapi.Orchestration, err error) {
 		screen.Draw(orchestrationFrame(shown, err, s.Clock.Now()))

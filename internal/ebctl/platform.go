@@ -33,13 +33,8 @@ func newPlatformListCommand(session *session) *cobra.Command {
 		Long: "List the configured platforms with their credentials, regions and tenants. An empty column means no limit. " +
 			"The command needs the admin role.",
 		Args: arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			list, err := client.ListPlatforms(command.Context())
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) error {
+			list, err := client.ListPlatforms(ctx)
 			if err != nil {
 				return fmt.Errorf("listing the platforms: %w", err)
 			}
@@ -53,7 +48,7 @@ func newPlatformListCommand(session *session) *cobra.Command {
 			}
 
 			return session.print(list, table)
-		},
+		}),
 	}
 }
 
@@ -103,10 +98,6 @@ func newPlatformChangeCommand(session *session, verb string,
 
 	command.Use = verb + " ID_OR_NAME PLATFORM"
 	completed := session.onInstance(&command, func(ctx context.Context, instance target, args []string) error {
-		if err := checkReason(reason); err != nil {
-			return err
-		}
-
 		changed, err := send(instance.Client, ctx, instance.InstanceID, operatorapi.PlatformChange{Platform: args[1], Reason: reason})
 		if err != nil {
 			return fmt.Errorf("changing the platforms of instance %s: %w", instance.InstanceID, err)
@@ -118,7 +109,7 @@ func newPlatformChangeCommand(session *session, verb string,
 			{Name: "Shared with", Value: strings.Join(changed.SharedWith, ", ")},
 		}})
 	})
-	completed.Flags().StringVar(&reason, "reason", "", "the reason, for the audit log; required")
+	addReason(completed, &reason, nil, "the audit log")
 
 	return completed
 }

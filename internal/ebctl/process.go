@@ -1,12 +1,14 @@
 package ebctl
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
@@ -16,13 +18,8 @@ func newProcessListCommand(session *session) *cobra.Command {
 		Use:   listCommand,
 		Short: "List the processes of all kinds of operations",
 		Args:  arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			list, err := client.ListProcesses(command.Context())
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) error {
+			list, err := client.ListProcesses(ctx)
 			if err != nil {
 				return fmt.Errorf("listing the processes: %w", err)
 			}
@@ -35,7 +32,7 @@ func newProcessListCommand(session *session) *cobra.Command {
 			}
 
 			return session.print(list, table)
-		},
+		}),
 	}
 }
 
@@ -63,13 +60,8 @@ func newProcessShowCommand(session *session) *cobra.Command {
 		Long: "Show the steps of a process in the order in which they run.\n\nA step with the condition 'off' is turned off by the " +
 			"configuration. The RETRY column shows the pauses between attempts, and the CREATES column shows the objects that a step creates in the system.",
 		Args: arguments("KIND"),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			list, err := client.ListProcesses(command.Context())
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
+			list, err := client.ListProcesses(ctx)
 			if err != nil {
 				return fmt.Errorf("reading the processes: %w", err)
 			}
@@ -85,7 +77,7 @@ func newProcessShowCommand(session *session) *cobra.Command {
 			}
 
 			return usage("unknown process %q: use one of %s", args[0], strings.Join(kinds, ", "))
-		},
+		}),
 	}
 }
 

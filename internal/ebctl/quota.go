@@ -1,12 +1,14 @@
 package ebctl
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
@@ -22,19 +24,14 @@ func newQuotaListCommand(session *session) *cobra.Command {
 		Example: "  ebctl quota list\n" +
 			"  ebctl quota list --account 8cd57dc2-edb2-45e0-af8b-7d881006e516",
 		Args: arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			list, err := client.ListQuotas(command.Context(), query)
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) error {
+			list, err := client.ListQuotas(ctx, query)
 			if err != nil {
 				return fmt.Errorf("listing the quotas: %w", err)
 			}
 
 			return session.print(list, quotaTable(list))
-		},
+		}),
 	}
 
 	command.Flags().StringVar(&query.Name, "name", "", "only this quota")

@@ -32,7 +32,7 @@ func newReconcileCommand(session *session) *cobra.Command {
 			"  ebctl reconcile --dry-run -o json\n" +
 			"  ebctl reconcile"),
 		Args: arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) error {
 			if bindings && !dryRun {
 				return usage("--bindings requires --dry-run: lost bindings cannot be restored")
 			}
@@ -41,18 +41,13 @@ func newReconcileCommand(session *session) *cobra.Command {
 				return usage("-o csv requires --dry-run")
 			}
 
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			found, err := differences(command.Context(), client, bindings)
+			found, err := differences(ctx, client, bindings)
 			if err != nil {
 				return fmt.Errorf("comparing the services: %w", err)
 			}
 
 			if !dryRun && slices.ContainsFunc(found.Data, func(each operatorapi.Difference) bool { return each.Restorable }) {
-				return session.restore(command.Context(), client)
+				return session.restore(ctx, client)
 			}
 
 			if err := session.print(found, differencesText(found.Data)); err != nil {
@@ -64,7 +59,7 @@ func newReconcileCommand(session *session) *cobra.Command {
 			}
 
 			return session.incomplete(found.Incomplete)
-		},
+		}),
 	})
 
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list the differences")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/failure"
 )
@@ -219,6 +220,18 @@ func arguments(names ...string) cobra.PositionalArgs {
 func atLeast(names ...string) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		return arguments(names...)(command, args[:min(len(args), len(names))])
+	}
+}
+
+// withClient returns the run function of a command that calls the session's service.
+func (s *session) withClient(run func(ctx context.Context, client *brokerclient.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		client, err := s.client()
+		if err != nil {
+			return err
+		}
+
+		return run(command.Context(), client, args)
 	}
 }
 

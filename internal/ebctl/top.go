@@ -75,24 +75,19 @@ func newTopCommand(session *session) *cobra.Command {
 			"On a terminal, the overview is refreshed until you press q. Press p to pause, r to refresh immediately, and a, k, s or i to sort the operations " +
 			"by age, kind, state or instance. Otherwise, or with an output format other than table or wide, the overview is printed once."),
 		Args: arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) error {
 			if interval < minTopInterval {
 				return usage("--interval must be at least %s", minTopInterval)
-			}
-
-			client, err := session.client()
-			if err != nil {
-				return err
 			}
 
 			view := topView{session: session, client: client, interval: interval, order: cmp.Or(order.chosen, orderAge)}
 
 			if session.live() {
-				return view.run(command.Context())
+				return view.run(ctx)
 			}
 
-			return view.once(command.Context())
-		},
+			return view.once(ctx)
+		}),
 	}
 
 	command.Flags().DurationVar(&interval, "interval", defaultTopInterval, "the time between two refreshes")

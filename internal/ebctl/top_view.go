@@ -55,12 +55,7 @@ func (v *topView) run(ctx context.Context) error {
 	}
 	defer restore()
 
-	size := func() follow.Size {
-		size, _ := v.session.Terminal()
-
-		return size
-	}
-	screen := follow.NewLive(v.session.Err, size)
+	screen := follow.NewLive(v.session.Err, v.session.size)
 
 	var (
 		shown  overview
@@ -81,7 +76,7 @@ func (v *topView) run(ctx context.Context) error {
 			}
 		}
 
-		screen.Draw(v.lines(shown, failed, size()))
+		screen.Draw(v.lines(shown, failed, v.session.size()))
 
 		var end bool
 		if refresh, end = v.wait(ctx, keys); end {

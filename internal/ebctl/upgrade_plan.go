@@ -44,28 +44,23 @@ func newUpgradePlanOneCommand(session *session, use, what string,
 		Example: "  ebctl upgrade plan " + use + " --plan aws --region '^eu-' --workers 10 --wave 5%:2h --wave ring=early:24h --failure-gate 10%\n" +
 			"  ebctl upgrade plan " + use + " --parameters @order.yaml -o name",
 		Args: arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) error {
 			parameters, err := given.parameters(session, use)
 			if err != nil {
 				return err
 			}
 
-			client, err := session.client()
-			if err != nil {
+			if err := given.resolve(ctx, client, parameters.Targets); err != nil {
 				return err
 			}
 
-			if err := given.resolve(command.Context(), client, parameters.Targets); err != nil {
-				return err
-			}
-
-			plan, err := send(client, command.Context(), parameters)
+			plan, err := send(client, ctx, parameters)
 			if err != nil {
 				return fmt.Errorf("planning upgrades: %w", err)
 			}
 
-			return session.printPlan(command.Context(), client, plan.OrchestrationID)
-		},
+			return session.printPlan(ctx, client, plan.OrchestrationID)
+		}),
 	}
 	given.add(session, command)
 

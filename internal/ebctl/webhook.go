@@ -48,24 +48,19 @@ func newWebhookCreateCommand(session *session) *cobra.Command {
 			"The output contains the secret that signs the messages. The secret is never shown again." + needsAdmin,
 		Example: "  ebctl webhook create https://example.com/events --type operation.failed,orchestration.paused",
 		Args:    arguments("URL"),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
 			order.URL = args[0]
 			if types != "" {
 				order.Types = strings.Split(types, ",")
 			}
 
-			created, err := client.CreateWebhook(command.Context(), order)
+			created, err := client.CreateWebhook(ctx, order)
 			if err != nil {
 				return fmt.Errorf("creating a webhook: %w", err)
 			}
 
 			return session.printSecret(created)
-		},
+		}),
 	}
 
 	command.Flags().StringVar(&types, "type", "", "only these types, separated by commas, such as operation.failed,instance.deleted")
@@ -126,13 +121,8 @@ func newWebhookListCommand(session *session) *cobra.Command {
 		Use:   listCommand,
 		Short: "List the webhooks",
 		Args:  arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			list, err := client.ListWebhooks(command.Context())
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, _ []string) error {
+			list, err := client.ListWebhooks(ctx)
 			if err != nil {
 				return fmt.Errorf("listing webhooks: %w", err)
 			}
@@ -144,7 +134,7 @@ func newWebhookListCommand(session *session) *cobra.Command {
 			}
 
 			return session.print(list, rows)
-		},
+		}),
 	}
 }
 
@@ -156,18 +146,13 @@ func onWebhook(session *session, use, doing, short string, run func(ctx context.
 		Short: short,
 		Long:  short + "." + needsOperator,
 		Args:  arguments(argWebhook),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.client()
-			if err != nil {
-				return err
-			}
-
-			if err := run(command.Context(), client, args[0]); err != nil {
+		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
+			if err := run(ctx, client, args[0]); err != nil {
 				return fmt.Errorf("%s webhook %s: %w", doing, args[0], err)
 			}
 
 			return nil
-		},
+		}),
 	}
 }
 
