@@ -14,6 +14,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/audit/chain"
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 )
@@ -43,11 +44,7 @@ func newAuditExportCommand(session *session) *cobra.Command {
 				err = session.exportAuditFile(ctx, client, file)
 			}
 
-			if err != nil {
-				return fmt.Errorf("exporting the audit log: %w", err)
-			}
-
-			return nil
+			return failure.While(err, "exporting the audit log")
 		}),
 	}
 
@@ -252,11 +249,7 @@ func verifyFile(verifier *chain.FileVerifier, path string) error {
 	}
 	defer file.Close()
 
-	if err := verifier.Add(file); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-
-	return nil
+	return failure.While(verifier.Add(file), "%s", path)
 }
 
 func reportFields(report chain.Report) output.Fields {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 func newBundleSuspendCommand(session *session, cluster *clusterFlags) *cobra.Command {
@@ -117,11 +118,9 @@ func (c bundleClient) change(ctx context.Context, name string, edit func(*v1alph
 		}
 
 		changed = v1alpha1.BundleDeployment{}
-		if err := c.api.Patch(types.MergePatchType).Resource(deployments).Name(name).Body(patch).Do(ctx).Into(&changed); err != nil {
-			return fmt.Errorf("changing the BundleDeployment %s: %w", name, err)
-		}
+		err = c.api.Patch(types.MergePatchType).Resource(deployments).Name(name).Body(patch).Do(ctx).Into(&changed)
 
-		return nil
+		return failure.While(err, "changing the BundleDeployment %s", name)
 	})
 
 	return shownDeployment(changed), err

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // bundleRun contains the flags of 'bundle run'.
@@ -143,11 +144,7 @@ func (c bundleClient) store(ctx context.Context, name string, order bundleRun, s
 	setBundleClass(&deployment.Spec, order.bundleClass)
 
 	created, err := c.create(ctx, deployment)
-	if err != nil {
-		return created, fmt.Errorf("creating the BundleDeployment %s: %w", name, err)
-	}
-
-	return created, nil
+	return created, failure.While(err, "creating the BundleDeployment %s", name)
 }
 
 func newDeployment(name, class, targetSecret string, source v1alpha1.BundleSource) *v1alpha1.BundleDeployment {
@@ -195,11 +192,7 @@ func (s *session) uploadTo(ctx context.Context, cluster clusterFlags, client bun
 
 	fmt.Fprintf(s.Err, "%s: uploading %d bytes for the Bundle %s\n", deployment.Name, archive.size, bundle.Name)
 
-	if err := s.upload(ctx, cluster, order.credentials, address, archive); err != nil {
-		return fmt.Errorf("uploading the content of the Bundle %s: %w", bundle.Name, err)
-	}
-
-	return nil
+	return failure.While(s.upload(ctx, cluster, order.credentials, address, archive), "uploading the content of the Bundle %s", bundle.Name)
 }
 
 // uploadAddress returns the URL at which a content server accepts the content of a Bundle.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/environment-broker/environment-broker/bundle/api/v1alpha1"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/upstream/kubeconfig"
 )
 
@@ -139,9 +140,5 @@ func (c bundleClient) storeKubeconfig(ctx context.Context, namespace string, dep
 		err = c.api.Patch(types.MergePatchType).AbsPath(append(folder, name)...).Body(text).Do(ctx).Error()
 	}
 
-	if err != nil {
-		return fmt.Errorf("storing the kubeconfig of the target in the Secret %s/%s: %w", namespace, name, err)
-	}
-
-	return nil
+	return failure.While(err, "storing the kubeconfig of the target in the Secret %s/%s", namespace, name)
 }

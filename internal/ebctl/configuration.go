@@ -168,9 +168,5 @@ func (s Sources) change(apply func(*configuration) error) error {
 		return fmt.Errorf("encoding the configuration file: %w", err)
 	}
 
-	if err := atomicfile.Write(path, encoded); err != nil {
-		return fmt.Errorf("writing the configuration file: %w", err)
-	}
-
-	return nil
+	return failure.While(atomicfile.Write(path, encoded), "writing the configuration file")
 }

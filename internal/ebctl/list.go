@@ -14,6 +14,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
@@ -91,11 +92,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 			}
 
 			if given.streams(session.format) {
-				if err := l.export(command.Context(), session, client, given); err != nil {
-					return fmt.Errorf("listing %s: %w", l.entries, err)
-				}
-
-				return nil
+				return failure.While(l.export(command.Context(), session, client, given), "listing %s", l.entries)
 			}
 
 			list, err := l.list(command.Context(), client, given)

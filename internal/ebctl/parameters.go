@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver/bounds"
 )
 
@@ -66,11 +67,8 @@ func (p *parameterFlags) read(stdin io.Reader, region string) (json.RawMessage, 
 	}
 
 	encoded, err := json.Marshal(parameters)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the parameters: %w", err)
-	}
 
-	return encoded, nil
+	return encoded, failure.While(err, "encoding the parameters")
 }
 
 // decodeObject decodes a JSON or YAML object. Empty text is an empty object. Numbers keep their exact digits.
@@ -152,11 +150,7 @@ func valueIn(text string) (any, error) {
 
 	err := yaml.Unmarshal([]byte(text), &value)
 	if strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
-		if err != nil {
-			return nil, fmt.Errorf("the value is neither a list nor an object; quote a string that starts with a bracket: %w", err)
-		}
-
-		return value, nil
+		return value, failure.While(err, "the value is neither a list nor an object; quote a string that starts with a bracket")
 	}
 
 	switch value.(type) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
@@ -147,11 +148,7 @@ func onWebhook(session *session, use, doing, short string, run func(ctx context.
 		Long:  short + "." + needsOperator,
 		Args:  arguments(argWebhook),
 		RunE: session.withClient(func(ctx context.Context, client *brokerclient.Client, args []string) error {
-			if err := run(ctx, client, args[0]); err != nil {
-				return fmt.Errorf("%s webhook %s: %w", doing, args[0], err)
-			}
-
-			return nil
+			return failure.While(run(ctx, client, args[0]), "%s webhook %s", doing, args[0])
 		}),
 	}
 }

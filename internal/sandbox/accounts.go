@@ -16,6 +16,7 @@ import (
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/clients/gardenclient"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegarden"
 )
@@ -99,11 +100,7 @@ func (c Config) preparePool(ctx context.Context, garden client.Client) error {
 		return nil
 	}
 
-	if err := atomicfile.Write(path, []byte(poolRules)); err != nil {
-		return fmt.Errorf("writing the account pool rules: %w", err)
-	}
-
-	return nil
+	return failure.While(atomicfile.Write(path, []byte(poolRules)), "writing the account pool rules")
 }
 
 // usePool turns on the broker's account pool.

@@ -21,6 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
@@ -186,11 +187,7 @@ func (b *bundler) prepare(ctx context.Context) error {
 		err = b.createObjects(ctx, api)
 	}
 
-	if err != nil {
-		return fmt.Errorf("preparing the Bundle API server: %w", err)
-	}
-
-	return nil
+	return failure.While(err, "preparing the Bundle API server")
 }
 
 // createObjects creates the namespace, the ServiceAccount and its role binding unless they exist, and writes the kubeconfig with

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -276,9 +277,5 @@ func ready(ctx context.Context, address string) error {
 
 		return response.StatusCode == http.StatusOK, response.Body.Close()
 	})
-	if err != nil {
-		return fmt.Errorf("the service whose status address is %s is not ready: %w", address, err)
-	}
-
-	return nil
+	return failure.While(err, "the service whose status address is %s is not ready", address)
 }

@@ -10,6 +10,7 @@ import (
 
 	broker "github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/program/atomicfile"
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
@@ -111,9 +112,7 @@ func (o outside) useLifecycleManager(config *broker.Config, dir string) error {
 	config.Kyma.Installer, config.Kyma.Version, config.Kyma.OnDemandVersion = environment.InstallerProvisioner, "", false
 	config.Kyma.KubeconfigPath = filepath.Join(dir, "control-plane.kubeconfig")
 
-	if err := atomicfile.Write(config.Kyma.KubeconfigPath, fakecontrolplane.Kubeconfig("http://"+o.simulators+"/control-plane")); err != nil {
-		return fmt.Errorf("writing the kubeconfig of the simulated control plane: %w", err)
-	}
+	err := atomicfile.Write(config.Kyma.KubeconfigPath, fakecontrolplane.Kubeconfig("http://"+o.simulators+"/control-plane"))
 
-	return nil
+	return failure.While(err, "writing the kubeconfig of the simulated control plane")
 }

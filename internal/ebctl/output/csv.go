@@ -4,10 +4,11 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // ErrNoRows reports that a result cannot be printed in the CSV format.
@@ -80,21 +81,13 @@ func writeRow(writer *csv.Writer, cells []string) error {
 		safe = append(safe, safeCell(cell))
 	}
 
-	if err := writer.Write(safe); err != nil {
-		return fmt.Errorf("printing the result: %w", err)
-	}
-
-	return nil
+	return failure.While(writer.Write(safe), "printing the result")
 }
 
 func flush(writer *csv.Writer) error {
 	writer.Flush()
 
-	if err := writer.Error(); err != nil {
-		return fmt.Errorf("printing the result: %w", err)
-	}
-
-	return nil
+	return failure.While(writer.Error(), "printing the result")
 }
 
 // safeCell prevents spreadsheets from executing the text of a cell as a formula. It puts an apostrophe before text that starts like
