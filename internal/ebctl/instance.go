@@ -24,23 +24,28 @@ import (
 // newInstanceGetCommand returns the command that shows an instance with its parameters. If its newest operation has failed or is
 // delayed, the command also shows the problem.
 func newInstanceGetCommand(session *session) *cobra.Command {
-	return session.onInstance(&cobra.Command{
+	return session.newGetCommand(&cobra.Command{
 		Use:   "get ID_OR_NAME",
 		Short: "Show an instance with its parameters and the problem of its newest operation",
-	}, func(ctx context.Context, found target, _ []string) error {
+	}, "parameters", func(shown operatorapi.Runtime) output.Fields { return instanceFields(shown, session.Clock.Now()) })
+}
+
+// newGetCommand turns a command into one that shows an instance or a runtime. If an encryption key is lost, the service cannot read the
+// sealed part, the parameters or the order. The command then shows the list entry, which contains everything else.
+func (s *session) newGetCommand(command *cobra.Command, sealed string, fields func(operatorapi.Runtime) output.Fields) *cobra.Command {
+	return s.onInstance(command, func(ctx context.Context, found target, _ []string) error {
 		shown, err := found.GetRuntime(ctx, found.InstanceID)
 		if err != nil && !answered(http.StatusInternalServerError)(err) {
-			return fmt.Errorf("reading instance %s: %w", found.InstanceID, err)
+			return fmt.Errorf("reading %s %s: %w", s.noun(), found.InstanceID, err)
 		}
 
 		if err != nil {
-			// If an encryption key is lost, the broker cannot read the parameters. The list entry contains everything else.
-			fmt.Fprintf(session.Err, "The parameters cannot be shown: %v\n", err)
+			fmt.Fprintf(s.Err, "The %s cannot be shown: %v\n", sealed, err)
 
 			shown = found.Runtime
 		}
 
-		return session.print(shown, output.WithID{ID: shown.InstanceID, Text: instanceFields(shown, session.Clock.Now())})
+		return s.print(shown, output.WithID{ID: shown.InstanceID, Text: fields(shown)})
 	})
 }
 

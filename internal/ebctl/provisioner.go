@@ -1,9 +1,7 @@
 package ebctl
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,26 +81,12 @@ func newProvisionerRuntimeListCommand(session *session) *cobra.Command {
 // newProvisionerRuntimeGetCommand returns the command that shows a runtime with its order. If its newest operation has failed or
 // is delayed, the command also shows the problem.
 func newProvisionerRuntimeGetCommand(session *session) *cobra.Command {
-	return session.onInstance(&cobra.Command{
+	return session.newGetCommand(&cobra.Command{
 		Use:   "get ID_OR_NAME",
 		Short: "Show a runtime with its order and the problem of its newest operation",
 		Long: "Show a runtime with its order and the problem of its newest operation.\n\n" +
 			"ID_OR_NAME is the ID of the runtime or the name of its Shoot. Use the ID for a deleted runtime.",
-	}, func(ctx context.Context, found target, _ []string) error {
-		shown, err := found.GetRuntime(ctx, found.InstanceID)
-		if err != nil && !answered(http.StatusInternalServerError)(err) {
-			return fmt.Errorf("reading runtime %s: %w", found.InstanceID, err)
-		}
-
-		if err != nil {
-			// If an encryption key is lost, the Provisioner cannot read the order. The list entry contains everything else.
-			fmt.Fprintf(session.Err, "The order cannot be shown: %v\n", err)
-
-			shown = found.Runtime
-		}
-
-		return session.print(shown, output.WithID{ID: shown.InstanceID, Text: session.runtimeFields(shown)})
-	})
+	}, "order", session.runtimeFields)
 }
 
 func (s *session) runtimeFields(shown operatorapi.Runtime) output.Fields {
