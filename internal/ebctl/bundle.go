@@ -134,6 +134,18 @@ func (s *session) bundleClient(cluster clusterFlags) (bundleClient, error) {
 	return bundleClient{api}, nil
 }
 
+// withBundles returns the run function of a command that calls the API server that the flags select.
+func (s *session) withBundles(cluster *clusterFlags, run func(ctx context.Context, client bundleClient, args []string) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		client, err := s.bundleClient(*cluster)
+		if err != nil {
+			return err
+		}
+
+		return run(command.Context(), client, args)
+	}
+}
+
 // create creates a BundleDeployment and returns the stored object.
 func (c bundleClient) create(ctx context.Context, deployment *v1alpha1.BundleDeployment) (v1alpha1.BundleDeployment, error) {
 	var created v1alpha1.BundleDeployment

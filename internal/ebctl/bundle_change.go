@@ -1,6 +1,7 @@
 package ebctl
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,9 +22,9 @@ func newBundleSuspendCommand(session *session, cluster *clusterFlags) *cobra.Com
 		Use:   "suspend NAME",
 		Short: "Stop a BundleDeployment from changing its cluster",
 		Args:  arguments("NAME"),
-		RunE: func(command *cobra.Command, args []string) error {
-			return session.suspendBundle(command.Context(), *cluster, args[0], true, waiting{})
-		},
+		RunE: session.withBundles(cluster, func(ctx context.Context, client bundleClient, args []string) error {
+			return session.suspendBundle(ctx, client, args[0], true, waiting{})
+		}),
 	}
 }
 
@@ -34,9 +35,9 @@ func newBundleResumeCommand(session *session, cluster *clusterFlags) *cobra.Comm
 		Use:   "resume NAME",
 		Short: "Allow a suspended BundleDeployment to change its cluster again",
 		Args:  arguments("NAME"),
-		RunE: func(command *cobra.Command, args []string) error {
-			return session.suspendBundle(command.Context(), *cluster, args[0], false, waiting)
-		},
+		RunE: session.withBundles(cluster, func(ctx context.Context, client bundleClient, args []string) error {
+			return session.suspendBundle(ctx, client, args[0], false, waiting)
+		}),
 	}
 
 	addBundleWait(command, &waiting)
@@ -50,12 +51,7 @@ func addBundleWait(command *cobra.Command, waiting *waiting) {
 }
 
 // suspendBundle sets spec.suspend, waits for the installation if --wait is set, and prints the state.
-func (s *session) suspendBundle(ctx context.Context, cluster clusterFlags, name string, suspend bool, waiting waiting) error {
-	client, err := s.bundleClient(cluster)
-	if err != nil {
-		return err
-	}
-
+func (s *session) suspendBundle(ctx context.Context, client bundleClient, name string, suspend bool, waiting waiting) error {
 	if _, err := client.change(ctx, name, func(deployment *v1alpha1.BundleDeployment) error {
 		deployment.Spec.Suspend = suspend
 
@@ -80,18 +76,10 @@ func (s *session) finishBundle(ctx context.Context, client bundleClient, name st
 
 	state, err := client.state(ctx, name)
 	if err != nil {
-		if waitErr != nil {
-			return waitErr
-		}
-
-		return err
+		return cmp.Or(waitErr, err)
 	}
 
-	if err := s.printBundleState(state); err != nil {
-		return err
-	}
-
-	return waitErr
+	return cmp.Or(s.printBundleState(state), waitErr)
 }
 
 // change reads a BundleDeployment, changes it with a merge patch, and returns the stored object. It keeps fields that ebctl does
@@ -167,9 +155,9 @@ func newBundleDeleteCommand(session *session, cluster *clusterFlags) *cobra.Comm
 		Long: "Delete a BundleDeployment, which removes its objects from the cluster.\n\n" +
 			"The objects of a suspended BundleDeployment stay on the cluster.",
 		Args: arguments("NAME"),
-		RunE: func(command *cobra.Command, args []string) error {
-			return session.deleteBundle(command.Context(), *cluster, args[0], waiting)
-		},
+		RunE: session.withBundles(cluster, func(ctx context.Context, client bundleClient, args []string) error {
+			return session.deleteBundle(ctx, client, args[0], waiting)
+		}),
 	}
 
 	addWaitFor(command, &waiting, "wait until the objects are removed")
@@ -185,12 +173,7 @@ type deletedBundle struct {
 }
 
 // deleteBundle deletes a BundleDeployment after a confirmation, and waits for the removal of its objects if --wait is set.
-func (s *session) deleteBundle(ctx context.Context, cluster clusterFlags, name string, waiting waiting) error {
-	client, err := s.bundleClient(cluster)
-	if err != nil {
-		return err
-	}
-
+func (s *session) deleteBundle(ctx context.Context, client bundleClient, name string, waiting waiting) error {
 	deployment, err := client.deployment(ctx, name)
 	if err != nil {
 		return fmt.Errorf("reading the BundleDeployment %s: %w", name, err)

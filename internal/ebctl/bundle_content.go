@@ -46,9 +46,9 @@ func newBundleContentCommand(session *session, cluster *clusterFlags) *cobra.Com
 			"The command sends the token to the contentURL of the Bundle. The token needs the bundle-reader ClusterRole.",
 		Example: "  ebctl bundle content my-addon-abc --output-file my-addon.tgz",
 		Args:    arguments("BUNDLE"),
-		RunE: func(command *cobra.Command, args []string) error {
-			return session.bundleContent(command.Context(), *cluster, server, args[0], file)
-		},
+		RunE: session.withBundles(cluster, func(ctx context.Context, client bundleClient, args []string) error {
+			return session.bundleContent(ctx, client, *cluster, server, args[0], file)
+		}),
 	}
 
 	server.add(command)
@@ -58,12 +58,7 @@ func newBundleContentCommand(session *session, cluster *clusterFlags) *cobra.Com
 }
 
 // bundleContent fetches the content of a Bundle, and lists its files or, if file is not empty, writes the archive to file.
-func (s *session) bundleContent(ctx context.Context, cluster clusterFlags, server contentFlags, name, file string) error {
-	client, err := s.bundleClient(cluster)
-	if err != nil {
-		return err
-	}
-
+func (s *session) bundleContent(ctx context.Context, client bundleClient, cluster clusterFlags, server contentFlags, name, file string) error {
 	bundle, err := client.bundle(ctx, name)
 	if err != nil {
 		return fmt.Errorf("reading the Bundle %s: %w", name, err)

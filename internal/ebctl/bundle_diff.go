@@ -1,6 +1,7 @@
 package ebctl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -245,12 +246,7 @@ func parseChange(text []byte) (func(*v1alpha1.BundleDeploymentSpec), error) {
 // change sets the version. Other fields come from that BundleDeployment, if it exists, and from the flags. comparison does not
 // send the result to the API server.
 func (c bundleClient) comparison(ctx context.Context, name string, order bundleDiff, change func(*v1alpha1.BundleDeploymentSpec)) (*v1alpha1.BundleDeployment, error) {
-	class := order.class
-	if class == "" {
-		class = plainClass
-	}
-
-	result := newDeployment(name[:min(len(name), maxComparedName)]+"-diff-"+rand.String(comparisonDigits), class, order.targetSecret, v1alpha1.BundleSource{})
+	result := newDeployment(name[:min(len(name), maxComparedName)]+"-diff-"+rand.String(comparisonDigits), cmp.Or(order.class, plainClass), order.targetSecret, v1alpha1.BundleSource{})
 
 	present, err := c.deployment(ctx, name)
 

@@ -34,19 +34,14 @@ func newBundleGetCommand(session *session, cluster *clusterFlags) *cobra.Command
 		Use:   "get NAME",
 		Short: "Show a BundleDeployment with its Bundles, their phases, and all conditions",
 		Args:  arguments("NAME"),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.bundleClient(*cluster)
-			if err != nil {
-				return err
-			}
-
-			state, err := client.state(command.Context(), args[0])
+		RunE: session.withBundles(cluster, func(ctx context.Context, client bundleClient, args []string) error {
+			state, err := client.state(ctx, args[0])
 			if err != nil {
 				return err
 			}
 
 			return session.printBundleState(state)
-		},
+		}),
 	}
 }
 
@@ -55,24 +50,19 @@ func newBundleListCommand(session *session, cluster *clusterFlags) *cobra.Comman
 		Use:   listCommand,
 		Short: "List the BundleDeployments with the phases of their newest Bundles",
 		Args:  arguments(),
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := session.bundleClient(*cluster)
-			if err != nil {
-				return err
-			}
-
-			found, err := client.deployments(command.Context())
+		RunE: session.withBundles(cluster, func(ctx context.Context, client bundleClient, _ []string) error {
+			found, err := client.deployments(ctx)
 			if err != nil {
 				return fmt.Errorf("listing the BundleDeployments: %w", err)
 			}
 
-			made, err := client.bundles(command.Context(), "")
+			made, err := client.bundles(ctx, "")
 			if err != nil {
 				return fmt.Errorf("listing the Bundles: %w", err)
 			}
 
 			return session.print(bundleList{found, made}, session.bundleRows(found, made))
-		},
+		}),
 	}
 }
 

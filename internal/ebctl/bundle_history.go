@@ -23,19 +23,14 @@ func newBundleHistoryCommand(session *session, cluster *clusterFlags) *cobra.Com
 		Use:   "history NAME",
 		Short: "List the versions that a BundleDeployment has installed, newest first",
 		Args:  arguments("NAME"),
-		RunE: func(command *cobra.Command, args []string) error {
-			client, err := session.bundleClient(*cluster)
-			if err != nil {
-				return err
-			}
-
-			deployment, err := client.deployment(command.Context(), args[0])
+		RunE: session.withBundles(cluster, func(ctx context.Context, client bundleClient, args []string) error {
+			deployment, err := client.deployment(ctx, args[0])
 			if err != nil {
 				return fmt.Errorf("reading the BundleDeployment %s: %w", args[0], err)
 			}
 
 			return session.printHistory(deployment)
-		},
+		}),
 	}
 }
 
@@ -69,9 +64,9 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 			"installation failed, the command returns to the installed version. The source of a version is pinned, for example to the digest of the image.",
 		Example: "  ebctl bundle rollback my-addon --to 2 --wait",
 		Args:    arguments("NAME"),
-		RunE: func(command *cobra.Command, args []string) error {
-			return session.rollbackBundle(command.Context(), *cluster, args[0], number, waiting)
-		},
+		RunE: session.withBundles(cluster, func(ctx context.Context, client bundleClient, args []string) error {
+			return session.rollbackBundle(ctx, client, args[0], number, waiting)
+		}),
 	}
 
 	command.Flags().Int64Var(&number, "to", 0, "the number of the version, as in 'ebctl bundle history' (default: the previous one)")
@@ -82,12 +77,7 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 
 // rollbackBundle restores the template and the config of an earlier version, waits for the installation if --wait is set, and
 // prints the state.
-func (s *session) rollbackBundle(ctx context.Context, cluster clusterFlags, name string, number int64, waiting waiting) error {
-	client, err := s.bundleClient(cluster)
-	if err != nil {
-		return err
-	}
-
+func (s *session) rollbackBundle(ctx context.Context, client bundleClient, name string, number int64, waiting waiting) error {
 	var chosen v1alpha1.Version
 
 	if _, err := client.change(ctx, name, func(deployment *v1alpha1.BundleDeployment) (err error) {

@@ -1,6 +1,7 @@
 package ebctl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -136,11 +137,7 @@ func (c bundleClient) store(ctx context.Context, name string, order bundleRun, s
 		return changed, err
 	}
 
-	if order.class == "" {
-		order.class = plainClass
-	}
-
-	deployment := newDeployment(name, order.class, order.targetSecret, source)
+	deployment := newDeployment(name, cmp.Or(order.class, plainClass), order.targetSecret, source)
 	setBundleClass(&deployment.Spec, order.bundleClass)
 
 	created, err := c.create(ctx, deployment)
