@@ -61,7 +61,7 @@ func startSystems(ctx context.Context, config Config, garden client.WithWatch, l
 			return systems, parts, err
 		}
 
-		others = append(others, fakedirector.System{Director: director})
+		others = append(others, director)
 	}
 
 	if config.Integrations {

@@ -109,9 +109,9 @@ func TestErrorsOfDirector(t *testing.T) {
 		want   failure.Error
 		text   string
 	}{
-		"internal":     {"the error may be temporary", simulator.Fault{Code: simulator.InternalError}, own(failure.Transient, "InternalError"), ""},
-		"unknown":      {"the error may be temporary", simulator.Fault{Code: simulator.UnknownError}, own(failure.Transient, "UnknownError"), ""},
-		"undocumented": {"an unknown code may be temporary", simulator.Fault{Code: 99}, own(failure.Transient, "Error99"), ""},
+		"internal":     {"the error may be temporary", simulator.Fault{Body: simulator.Rejection(simulator.InternalError)}, own(failure.Transient, "InternalError"), ""},
+		"unknown":      {"the error may be temporary", simulator.Fault{Body: simulator.Rejection(simulator.UnknownError)}, own(failure.Transient, "UnknownError"), ""},
+		"undocumented": {"an unknown code may be temporary", simulator.Fault{Body: simulator.Rejection(99)}, own(failure.Transient, "Error99"), ""},
 		"no code": {
 			"the error may be temporary", simulator.Fault{Body: `{"errors":[{"message":"100% wrong"}]}`}, own(failure.Transient, failure.ReasonInternal), "it reports an internal error",
 		},
@@ -120,14 +120,14 @@ func TestErrorsOfDirector(t *testing.T) {
 			simulator.Fault{Body: `{"errors":[{"message":"m","extensions":[1]}]}`},
 			own(failure.Transient, failure.ReasonInternal), "",
 		},
-		"not found":          {"the object stays missing", simulator.Fault{Code: simulator.NotFound}, own(failure.NotFound, "NotFound"), ""},
-		"not unique":         {"the name is taken", simulator.Fault{Code: simulator.NotUnique}, own(failure.Conflict, "NotUnique"), ""},
-		"invalid":            {"the order is wrong", simulator.Fault{Code: simulator.InvalidData}, own(failure.Invalid, "InvalidData"), ""},
-		"invalid operation":  {"the order is wrong", simulator.Fault{Code: simulator.InvalidOperation}, own(failure.Invalid, "InvalidOperation"), ""},
-		"scopes":             {"an operator corrects them", simulator.Fault{Code: simulator.InsufficientScopes}, own(failure.Transient, "InsufficientScopes"), "runtime:write"},
-		"tenant required":    {"the caller sent no tenant", simulator.Fault{Code: simulator.TenantRequired}, own(failure.Invalid, "TenantRequired"), ""},
-		"tenant not found":   {"the tenant does not exist", simulator.Fault{Code: simulator.TenantNotFound}, own(failure.Invalid, "TenantNotFound"), ""},
-		"unauthorized twice": {"a new token is rejected as well", simulator.Fault{Code: simulator.Unauthorized, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
+		"not found":          {"the object stays missing", simulator.Fault{Body: simulator.Rejection(simulator.NotFound)}, own(failure.NotFound, "NotFound"), ""},
+		"not unique":         {"the name is taken", simulator.Fault{Body: simulator.Rejection(simulator.NotUnique)}, own(failure.Conflict, "NotUnique"), ""},
+		"invalid":            {"the order is wrong", simulator.Fault{Body: simulator.Rejection(simulator.InvalidData)}, own(failure.Invalid, "InvalidData"), ""},
+		"invalid operation":  {"the order is wrong", simulator.Fault{Body: simulator.Rejection(simulator.InvalidOperation)}, own(failure.Invalid, "InvalidOperation"), ""},
+		"scopes":             {"an operator corrects them", simulator.Fault{Body: simulator.Rejection(simulator.InsufficientScopes)}, own(failure.Transient, "InsufficientScopes"), "runtime:write"},
+		"tenant required":    {"the caller sent no tenant", simulator.Fault{Body: simulator.Rejection(simulator.TenantRequired)}, own(failure.Invalid, "TenantRequired"), ""},
+		"tenant not found":   {"the tenant does not exist", simulator.Fault{Body: simulator.Rejection(simulator.TenantNotFound)}, own(failure.Invalid, "TenantNotFound"), ""},
+		"unauthorized twice": {"a new token is rejected as well", simulator.Fault{Body: simulator.Rejection(simulator.Unauthorized), Times: 2}, own(failure.Transient, "Unauthorized"), ""},
 		"401 twice":          {"a gateway rejects a new token as well", simulator.Fault{Status: 401, Times: 2}, own(failure.Transient, "Unauthorized"), ""},
 		"503":                {"Director is being restarted", simulator.Fault{Status: 503}, client(failure.ReasonHTTPStatus), "503"},
 		"no GraphQL":         {"the response comes from another server", simulator.Fault{Body: "<html>"}, client(failure.ReasonHTTPStatus), "returned a response that is not GraphQL"},
@@ -157,11 +157,11 @@ func TestErrorsOfDirector(t *testing.T) {
 				t.Errorf("%s: got text %q", c.reason, text)
 			}
 
-			if detail := failure.Of(err).Detail; c.fault.Code != 0 && !strings.HasPrefix(detail, "injected: ") {
+			if detail := failure.Of(err).Detail; strings.Contains(c.fault.Body, "injected: ") && !strings.HasPrefix(detail, "injected: ") {
 				t.Errorf("%s: operators do not read Director's message: %q", c.reason, detail)
 			}
 
-			if got := errors.Is(err, director.ErrTenantUnknown); got != (c.fault.Code == simulator.TenantNotFound) {
+			if got := errors.Is(err, director.ErrTenantUnknown); got != (c.fault.Body == simulator.Rejection(simulator.TenantNotFound)) {
 				t.Errorf("classified as an unknown tenant: %t", got)
 			}
 		})
@@ -236,7 +236,13 @@ func TestOperationNames(t *testing.T) {
 	}
 
 	want := []string{simulator.TokenOperation, "registerRuntime", "runtime", "updateRuntime"}
-	if calls := f.director.Calls(); !slices.Equal(calls, want) {
+
+	var calls []string
+	for _, call := range f.director.Calls() {
+		calls = append(calls, call.Operation)
+	}
+
+	if !slices.Equal(calls, want) {
 		t.Errorf("calls: %v, want %v", calls, want)
 	}
 }

@@ -20,7 +20,7 @@ func (f fixture) tokens() int {
 	count := 0
 
 	for _, call := range f.director.Calls() {
-		if call == simulator.TokenOperation {
+		if call.Operation == simulator.TokenOperation {
 			count++
 		}
 	}

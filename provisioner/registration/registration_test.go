@@ -63,7 +63,7 @@ func TestRetryAfterFaultMakesNoSecondRuntime(t *testing.T) {
 	each(t, func(f *fixture) {
 		for name, key := range map[string]string{"c-keyed": "key", "c-named": ""} {
 			for _, operation := range []string{simulator.TokenOperation, "runtimes", "registerRuntime"} {
-				for _, fault := range []simulator.Fault{{Unsent: true}, {Lost: true}, {Code: simulator.InternalError}, {Status: 503}} {
+				for _, fault := range []simulator.Fault{{Unsent: true}, {Lost: true}, {Body: simulator.Rejection(simulator.InternalError)}, {Status: 503}} {
 					f.director.RevokeTokens()
 
 					fault.Operation = operation

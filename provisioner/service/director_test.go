@@ -177,7 +177,7 @@ func TestFailedProvisioningIsReportedToDirector(t *testing.T) {
 
 func TestOrderThatDirectorRefusesStoresNothing(t *testing.T) {
 	f, director := startWithDirector(t)
-	director.Inject(fakedirector.Fault{Operation: "registerRuntime", Code: fakedirector.InvalidData}, fakedirector.Fault{Operation: "runtimes", Code: fakedirector.TenantNotFound})
+	director.Inject(fakedirector.Fault{Operation: "registerRuntime", Body: fakedirector.Rejection(fakedirector.InvalidData)}, fakedirector.Fault{Operation: "runtimes", Body: fakedirector.Rejection(fakedirector.TenantNotFound)})
 
 	for _, reason := range []string{"TenantNotFound", "InvalidData"} {
 		_, err := f.client.ProvisionRuntime(t.Context(), provisionerclient.Caller{Tenant: tenant}, order("c-first"))

@@ -38,8 +38,6 @@ func TestFaultsOfConsoles(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	system := fakedirector.System{Director: simulated}
-
 	// Each fault lasts until the end of its sub-test.
 	fault := func(fault fakedirector.Fault) func() {
 		return func() {
@@ -69,21 +67,21 @@ func TestFaultsOfConsoles(t *testing.T) {
 		"the token endpoint returns 400, 401 or 403/403":     {fail: ofTokens(http.StatusForbidden), retried: true},
 		"401 because a token has ended early":                {fail: simulated.RevokeTokens, found: console},
 		"401 with a new token":                               {fail: fault(fakedirector.Fault{Status: http.StatusUnauthorized}), retried: true},
-		"the code of InsufficientScopes":                     {fail: fault(fakedirector.Fault{Code: fakedirector.InsufficientScopes}), retried: true},
+		"the code of InsufficientScopes":                     {fail: fault(fakedirector.Fault{Body: fakedirector.Rejection(fakedirector.InsufficientScopes)}), retried: true},
 		"429, 503 with Retry-After/429":                      {fail: fault(fakedirector.Fault{Status: http.StatusTooManyRequests, RetryAfter: 60}), retried: true},
 		"429, 503 with Retry-After/503":                      {fail: fault(fakedirector.Fault{Status: http.StatusServiceUnavailable, RetryAfter: 60}), retried: true},
 		"403, 408, 409, 500 and other statuses/403":          {fail: fault(fakedirector.Fault{Status: http.StatusForbidden}), retried: true},
 		"403, 408, 409, 500 and other statuses/408":          {fail: fault(fakedirector.Fault{Status: http.StatusRequestTimeout}), retried: true},
 		"403, 408, 409, 500 and other statuses/409":          {fail: fault(fakedirector.Fault{Status: http.StatusConflict}), retried: true},
 		"403, 408, 409, 500 and other statuses/500":          {fail: fault(fakedirector.Fault{Status: http.StatusInternalServerError}), retried: true},
-		"the code of InternalError":                          {fail: fault(fakedirector.Fault{Code: fakedirector.InternalError}), retried: true},
-		"the code of InvalidData":                            {fail: fault(fakedirector.Fault{Code: fakedirector.InvalidData})},
-		"the code of NotFound, or of TenantNotFound/runtime": {fail: fault(fakedirector.Fault{Code: fakedirector.NotFound})},
-		"the code of NotFound, or of TenantNotFound/tenant":  {fail: fault(fakedirector.Fault{Code: fakedirector.TenantNotFound})},
+		"the code of InternalError":                          {fail: fault(fakedirector.Fault{Body: fakedirector.Rejection(fakedirector.InternalError)}), retried: true},
+		"the code of InvalidData":                            {fail: fault(fakedirector.Fault{Body: fakedirector.Rejection(fakedirector.InvalidData)})},
+		"the code of NotFound, or of TenantNotFound/runtime": {fail: fault(fakedirector.Fault{Body: fakedirector.Rejection(fakedirector.NotFound)})},
+		"the code of NotFound, or of TenantNotFound/tenant":  {fail: fault(fakedirector.Fault{Body: fakedirector.Rejection(fakedirector.TenantNotFound)})},
 		"the Provisioner is unreachable":                     {fail: nil, retried: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer system.Reset()
+			defer simulated.Reset()
 
 			if c.fail != nil {
 				c.fail()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	_ "embed"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -63,6 +64,8 @@ type Runtime struct {
 // Director is a simulated Director. It implements http.Handler and is safe for concurrent use. Access tokens and faults are in
 // memory only. Registered runtimes and their one-time tokens survive a restart if Options.File is set.
 type Director struct {
+	*simulator.Base
+
 	options Options
 	schema  *fakegraphql.Schema
 	routes  *http.ServeMux
@@ -71,8 +74,6 @@ type Director struct {
 	runtimes       []*Runtime
 	unknownTenants map[string]bool
 	tokens         map[string]time.Time
-	faults         []Fault
-	calls          []simulator.Call
 }
 
 // New returns a Director with the runtimes from Options.File. A missing file is not an error, but an unreadable file is.
@@ -90,13 +91,15 @@ func New(options Options) (*Director, error) {
 		return nil, err
 	}
 
-	d := &Director{options: options, schema: schema, unknownTenants: map[string]bool{}, tokens: map[string]time.Time{}}
+	d := &Director{
+		Base: simulator.NewBase("director"), options: options, schema: schema, unknownTenants: map[string]bool{}, tokens: map[string]time.Time{},
+	}
 	if err := d.restore(); err != nil {
 		return nil, err
 	}
 
 	d.routes = http.NewServeMux()
-	d.routes.HandleFunc("POST "+TokenPath, d.serveToken)
+	d.routes.HandleFunc("POST "+TokenPath, d.Handle(TokenOperation, d.serveToken))
 	d.routes.HandleFunc("POST "+GraphQLPath, d.serveGraphQL)
 
 	return d, nil
@@ -142,18 +145,16 @@ func (d *Director) SetLabel(runtimeID, key string, value any) {
 	}
 }
 
-// Calls returns the names of all called operations in order, including failed calls. Requests for access tokens have the name
-// TokenOperation. Requests that do not match the schema are not included.
-func (d *Director) Calls() []string {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
+// Holds implements simulator.System. It describes the registered runtimes, without their one-time tokens.
+func (d *Director) Holds() []string {
+	var lines []string
 
-	names := make([]string, len(d.calls))
-	for i, call := range d.calls {
-		names[i] = call.Operation
+	for _, runtime := range d.Runtimes() {
+		lines = append(lines, fmt.Sprintf("runtime %s (%s) of tenant %s: %s, one-time tokens: %d",
+			runtime.ID, runtime.Name, runtime.Tenant, runtime.Condition, len(runtime.OneTimeTokens)))
 	}
 
-	return names
+	return lines
 }
 
 // Forget makes a tenant unknown: requests for this tenant fail with TenantNotFound. Runtimes still returns the tenant's runtimes.
@@ -174,27 +175,17 @@ func (d *Director) RevokeTokens() {
 }
 
 // serveToken issues an access token for client credentials (RFC 6749, section 4.4), which the client sends with HTTP basic
-// authentication. It grants the requested scope without checking it. If the fault for this call sets Lost, serveToken issues the
-// token and then breaks the connection; clients must be able to request a token again.
+// authentication. It grants the requested scope without checking it.
 func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
-	granted := request.PostFormValue("grant_type") // reads the whole body; otherwise net/http does not detect a disconnect
-
-	fault, w, done := d.begin(TokenOperation, w, request)
-	defer done()
-
-	if fault.answer(w, request) {
-		return
-	}
-
 	id, secret, _ := request.BasicAuth()
 
 	switch {
 	case id != d.options.ClientID || secret != d.options.ClientSecret:
-		writeJSON(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
+		simulator.WriteJSON(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
 
 		return
-	case granted != "client_credentials":
-		writeJSON(w, http.StatusBadRequest, map[string]any{"error": "unsupported_grant_type"})
+	case request.PostFormValue("grant_type") != "client_credentials":
+		simulator.WriteJSON(w, http.StatusBadRequest, map[string]any{"error": "unsupported_grant_type"})
 
 		return
 	}
@@ -205,11 +196,7 @@ func (d *Director) serveToken(w http.ResponseWriter, request *http.Request) {
 	d.tokens[token] = d.options.Now().Add(d.options.TokenLifetime)
 	d.mutex.Unlock()
 
-	if fault.Lost {
-		panic(http.ErrAbortHandler)
-	}
-
-	writeJSON(w, http.StatusOK, map[string]any{
+	simulator.WriteJSON(w, http.StatusOK, map[string]any{
 		"access_token": token, "token_type": "bearer", "scope": request.PostFormValue("scope"),
 		"expires_in": int(d.options.TokenLifetime / time.Second),
 	})

@@ -2,123 +2,25 @@ package fakedirector
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"net/http"
-	"slices"
-	"strconv"
-	"time"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
-// TokenOperation is the name of the token endpoint in faults and calls. All other operations have the names in the schema.
-const TokenOperation = "token"
+// TokenOperation is the name of the token endpoint in faults and calls. All other operations have the names in the schema. Requests
+// that do not match the schema are not recorded.
+const TokenOperation = simulator.TokenOperation
 
-// Fault is an injected failure. The zero value injects nothing. The fields Unsent, Status, Body and Code replace the response; if
-// more than one is set, the first in this order applies.
-type Fault struct {
-	// Operation is the name of the operation to fail. If it is empty, every operation fails.
-	Operation string
-	// Code, if set, is the error_code of the response. The operation is not executed.
-	Code ErrorCode
-	// Status, if set, is the HTTP status of the response. The operation is not executed. RetryAfter is the value of its Retry-After
-	// header, in seconds.
-	Status, RetryAfter int
-	// Body, if set, is the body of the response. The operation is not executed.
-	Body string
-	// Unsent breaks the connection before the operation is executed; Lost breaks it afterwards.
-	Unsent, Lost bool
-	// Delay postpones the call, whether or not the call then fails.
-	Delay time.Duration
-	// Times is the number of calls that fail. 0 means one; a negative number means all.
-	Times int
-}
+// Fault is an injected failure. Rejection returns the body of a response with an error code of Director.
+type Fault = simulator.Fault
 
-// Inject makes calls fail. Each call uses the first injected fault for its operation. A fault applies to as many calls as its
-// Times field says. System.Reset removes all faults; a single fault cannot be removed.
-func (d *Director) Inject(faults ...Fault) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
+// Rejection returns the body of the response with which Director reports an error code.
+func Rejection(code ErrorCode) string {
+	encoded, _ := json.Marshal(errorBody(refuse(code, "injected: %s", code))) //nolint:errchkjson // only strings and numbers
 
-	for _, fault := range faults {
-		if fault.Times == 0 {
-			fault.Times = 1
-		}
-
-		d.faults = append(d.faults, fault)
-	}
-}
-
-// begin records a call. It returns the fault for the call, or the zero value if there is none. The caller must write the response
-// to recorded and then call done, which records the response status. begin consumes the fault, so a fault that is injected once
-// affects only one of two concurrent calls.
-func (d *Director) begin(operation string, w http.ResponseWriter, request *http.Request) (fault Fault, recorded http.ResponseWriter, done func()) {
-	d.mutex.Lock()
-	defer d.mutex.Unlock()
-
-	response, number := &recording{ResponseWriter: w}, len(d.calls)
-	d.calls = append(d.calls, simulator.Call{At: d.options.Now(), Operation: operation, Method: request.Method, Path: request.URL.Path})
-
-	done = func() {
-		d.mutex.Lock()
-		defer d.mutex.Unlock()
-
-		d.calls[number].Status = response.status
-	}
-
-	return d.take(operation), response, done
-}
-
-// take returns the fault for a call, and decrements its Times. The caller must hold the mutex.
-func (d *Director) take(operation string) Fault {
-	for i := range d.faults {
-		fault := &d.faults[i]
-		if fault.Operation != "" && fault.Operation != operation {
-			continue
-		}
-
-		injected := *fault
-		if fault.Times--; fault.Times == 0 {
-			d.faults = slices.Delete(d.faults, i, i+1)
-		}
-
-		return injected
-	}
-
-	return Fault{}
-}
-
-// answer waits for the fault's delay. If the fault sets Unsent, answer then panics with http.ErrAbortHandler, which makes
-// net/http close the connection. If it sets Status or Body, answer writes the response and returns true. Otherwise, it returns
-// false.
-func (f Fault) answer(w http.ResponseWriter, request *http.Request) bool {
-	if f.Delay > 0 {
-		timer := time.NewTimer(f.Delay)
-		defer timer.Stop()
-
-		select {
-		case <-timer.C:
-		case <-request.Context().Done():
-			panic(http.ErrAbortHandler)
-		}
-	}
-
-	switch {
-	case f.Unsent:
-		panic(http.ErrAbortHandler) // net/http closes the connection
-	case f.Status != 0:
-		if f.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
-		}
-
-		http.Error(w, http.StatusText(f.Status), f.Status)
-	case f.Body != "":
-		_, _ = w.Write([]byte(f.Body))
-	default:
-		return false
-	}
-
-	return true
+	return string(encoded)
 }
 
 // ErrorCode is a Director error code, sent in extensions.error_code of a response.
@@ -162,3 +64,14 @@ func refuse(code ErrorCode, format string, args ...any) error {
 
 // Error returns the message of the response.
 func (r *refusal) Error() string { return r.text }
+
+// errorBody returns the body of an error response. Errors from Director's rules have a code; errors of GraphQL itself have none. The
+// code is in the extensions error_code (the number) and error (its name), where Director's clients look for it.
+func errorBody(err error) map[string]any {
+	problem := map[string]any{"message": err.Error()}
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		problem["extensions"] = map[string]any{"error_code": int(refused.code), "error": refused.code.String()}
+	}
+
+	return map[string]any{"data": map[string]any{"result": nil}, "errors": []any{problem}}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/environment-broker/environment-broker/internal/sandbox/fakegraphql"
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
 // maxRequestBytes is the maximum size of a request body.
@@ -17,49 +18,42 @@ const maxRequestBytes = 1 << 20
 
 // serveGraphQL validates a query or mutation against the schema, then applies injected faults, then checks the access token and
 // the tenant, and then executes it. A request that the real Director would not understand therefore fails in every test,
-// regardless of injected faults. Error responses have status 200, as usual in GraphQL. The query __typename needs a token but no
-// tenant, because clients use it to probe Director.
+// regardless of injected faults. Error responses have status 200, as usual in GraphQL.
 func (d *Director) serveGraphQL(w http.ResponseWriter, request *http.Request) {
 	operation, field, err := d.parse(w, request)
 	if err != nil {
-		answerError(w, err)
+		simulator.WriteJSON(w, http.StatusOK, errorBody(err))
 
 		return
 	}
 
-	fault, w, done := d.begin(field.Name, w, request)
-	defer done()
+	d.Handle(field.Name, func(w http.ResponseWriter, request *http.Request) {
+		value, err := d.resolve(request, operation, field)
+		if err != nil {
+			simulator.WriteJSON(w, http.StatusOK, errorBody(err))
 
-	if fault.answer(w, request) {
-		return
-	}
+			return
+		}
 
-	var value any
+		simulator.WriteJSON(w, http.StatusOK, map[string]any{
+			"data": map[string]any{field.Alias: fakegraphql.Select(operation, value, field.SelectionSet)},
+		})
+	})(w, request)
+}
 
+// resolve returns the value of the requested field. The query __typename needs a token but no tenant, because clients use it to probe
+// Director.
+func (d *Director) resolve(request *http.Request, operation *graphql.OperationContext, field *ast.Field) (any, error) {
 	switch tenant := request.Header.Get("Tenant"); {
-	case fault.Code != 0:
-		err = refuse(fault.Code, "injected: %s", fault.Code)
 	case !d.authorized(strings.TrimPrefix(request.Header.Get("Authorization"), "Bearer ")):
-		err = refuse(Unauthorized, "the token is invalid")
+		return nil, refuse(Unauthorized, "the token is invalid")
 	case field.Name == "__typename":
-		value = field.ObjectDefinition.Name
+		return field.ObjectDefinition.Name, nil
 	case tenant == "":
-		err = refuse(TenantRequired, "the Tenant header is missing")
+		return nil, refuse(TenantRequired, "the Tenant header is missing")
 	default:
-		value, err = d.execute(tenant, field.Name, field.ArgumentMap(operation.Variables))
+		return d.execute(tenant, field.Name, field.ArgumentMap(operation.Variables))
 	}
-
-	if fault.Lost {
-		panic(http.ErrAbortHandler)
-	}
-
-	if err != nil {
-		answerError(w, err)
-
-		return
-	}
-
-	writeJSON(w, http.StatusOK, map[string]any{"data": map[string]any{field.Alias: fakegraphql.Select(operation, value, field.SelectionSet)}})
 }
 
 // parse validates a request against the schema. It returns the only field of the request, and the operation with its variables.
@@ -85,21 +79,4 @@ func (d *Director) parse(w http.ResponseWriter, request *http.Request) (*graphql
 	}
 
 	return operation, field, nil
-}
-
-// answerError writes an error response. Errors from Director's rules have a code; errors of GraphQL itself have none. The code is
-// in the extensions error_code (the number) and error (its name), where Director's clients look for it.
-func answerError(w http.ResponseWriter, err error) {
-	problem := map[string]any{"message": err.Error()}
-	if refused, ok := errors.AsType[*refusal](err); ok {
-		problem["extensions"] = map[string]any{"error_code": int(refused.code), "error": refused.code.String()}
-	}
-
-	writeJSON(w, http.StatusOK, map[string]any{"data": map[string]any{"result": nil}, "errors": []any{problem}})
-}
-
-func writeJSON(w http.ResponseWriter, status int, value any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) //nolint:errchkjson // it fails if the client has disconnected
 }

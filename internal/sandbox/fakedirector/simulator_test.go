@@ -175,7 +175,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	pages := simulator.NewHandler(fakedirector.System{Director: d})
+	pages := simulator.NewHandler(d)
 	send := func(method, path, body string) (int, string) {
 		answer := httptest.NewRecorder()
 		pages.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
