@@ -54,7 +54,6 @@ type evaluation struct {
 type AvS struct {
 	*simulator.Base
 
-	mux *http.ServeMux
 	// evaluations is keyed by evaluation ID. It does not contain parents, because the simulator accepts any parent ID. The lock in
 	// Base guards evaluations and last.
 	evaluations map[int64]*evaluation
@@ -63,28 +62,25 @@ type AvS struct {
 
 // New returns an AvS without evaluations.
 func New() *AvS {
-	a := &AvS{Base: simulator.NewBase("avs"), mux: http.NewServeMux(), evaluations: map[int64]*evaluation{}, last: 100}
+	a := &AvS{Base: simulator.NewBase("avs"), evaluations: map[int64]*evaluation{}, last: 100}
 
-	a.mux.Handle("POST "+Token, a.Tokens(func(user, _ string, r *http.Request) bool {
+	a.Mux.Handle("POST "+Token, a.Tokens(func(user, _ string, r *http.Request) bool {
 		id, err := url.QueryUnescape(user)
 
 		return err == nil && id == ClientID && r.Form.Get("grant_type") == "password" &&
 			r.Form.Get("username") == User && r.Form.Get("password") == Password
 	}))
-	a.mux.Handle("POST "+API, a.Protected("createEvaluation", a.create))
-	a.mux.Handle("GET "+API+"/{id}", a.Protected("getEvaluation", a.existing(func(w http.ResponseWriter, _ *http.Request, found *evaluation) {
+	a.Mux.Handle("POST "+API, a.Protected("createEvaluation", a.create))
+	a.Mux.Handle("GET "+API+"/{id}", a.Protected("getEvaluation", a.existing(func(w http.ResponseWriter, _ *http.Request, found *evaluation) {
 		simulator.WriteJSON(w, http.StatusOK, found)
 	})))
-	a.mux.Handle("DELETE "+API+"/{id}", a.Protected("deleteEvaluation", a.existing(a.remove)))
-	a.mux.Handle("POST "+API+"/{id}/tag", a.Protected("addTag", a.existing(tag)))
-	a.mux.Handle("PUT "+API+"/{id}/lifecycle", a.Protected("setLifecycle", a.existing(setLifecycle)))
-	a.mux.Handle("DELETE "+API+"/{parent}/child/{id}", a.Protected("removeFromParent", a.unlink))
+	a.Mux.Handle("DELETE "+API+"/{id}", a.Protected("deleteEvaluation", a.existing(a.remove)))
+	a.Mux.Handle("POST "+API+"/{id}/tag", a.Protected("addTag", a.existing(tag)))
+	a.Mux.Handle("PUT "+API+"/{id}/lifecycle", a.Protected("setLifecycle", a.existing(setLifecycle)))
+	a.Mux.Handle("DELETE "+API+"/{parent}/child/{id}", a.Protected("removeFromParent", a.unlink))
 
 	return a
 }
-
-// ServeHTTP implements http.Handler.
-func (a *AvS) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
 
 // Evaluations returns copies of the definitions, including their tags, keyed by evaluation ID.
 func (a *AvS) Evaluations() map[string]avs.Definition {

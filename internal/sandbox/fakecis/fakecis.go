@@ -29,23 +29,22 @@ type event struct {
 type CIS struct {
 	*simulator.Base
 
-	mux *http.ServeMux
 	// events are in the order in which they were added. The lock in Base guards them.
 	events []event
 }
 
 // New returns a CIS without events.
 func New() *CIS {
-	c := &CIS{Base: simulator.NewBase("cis"), mux: http.NewServeMux()}
+	c := &CIS{Base: simulator.NewBase("cis")}
 
-	c.mux.Handle("POST /oauth/token", c.Tokens(func(user, password string, r *http.Request) bool {
+	c.Mux.Handle("POST /oauth/token", c.Tokens(func(user, password string, r *http.Request) bool {
 		return user == ID && password == Secret && r.Form.Get("grant_type") == "client_credentials"
 	}))
-	c.mux.Handle("GET /events/v1/events/central", c.Protected("listEvents", c.list))
-	c.mux.Handle("GET /public/rest/v2/events", c.Protected("listEvents1", c.listVersion1))
+	c.Mux.Handle("GET /events/v1/events/central", c.Protected("listEvents", c.list))
+	c.Mux.Handle("GET /public/rest/v2/events", c.Protected("listEvents1", c.listVersion1))
 
 	// Sandbox users call this path to report the deletion of a subaccount. It is not part of the CIS API.
-	c.mux.HandleFunc("POST /deletions/{subaccount}", func(w http.ResponseWriter, r *http.Request) {
+	c.Mux.HandleFunc("POST /deletions/{subaccount}", func(w http.ResponseWriter, r *http.Request) {
 		c.Delete(r.PathValue("subaccount"), time.Now())
 		w.WriteHeader(http.StatusNoContent)
 	})
@@ -60,9 +59,6 @@ func Config(address string) cis.Config {
 
 	return config
 }
-
-// ServeHTTP implements http.Handler.
-func (c *CIS) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.mux.ServeHTTP(w, r) }
 
 // Delete adds an event that reports the deletion of a subaccount.
 func (c *CIS) Delete(subaccount string, at time.Time) { c.Add("Subaccount_Deletion", subaccount, at) }

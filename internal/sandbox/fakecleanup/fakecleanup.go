@@ -35,7 +35,6 @@ func Config(address string) cleanuphook.Config {
 type Hook struct {
 	*simulator.Base
 
-	mux *http.ServeMux
 	// questions contains the last question about each account. A question is removed when its account has been reported as empty.
 	// The lock in Base guards the map.
 	questions map[string]cleanuphook.Question
@@ -43,14 +42,11 @@ type Hook struct {
 
 // New returns a hook that has not been called yet.
 func New() *Hook {
-	h := &Hook{Base: simulator.NewBase("cleanup"), mux: http.NewServeMux(), questions: map[string]cleanuphook.Question{}}
-	h.mux.Handle("POST "+Path, h.Handle("clean", h.clean))
+	h := &Hook{Base: simulator.NewBase("cleanup"), questions: map[string]cleanuphook.Question{}}
+	h.Mux.Handle("POST "+Path, h.Handle("clean", h.clean))
 
 	return h
 }
-
-// ServeHTTP implements http.Handler.
-func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
 // Questions returns the questions about accounts that are being emptied, keyed by account name.
 func (h *Hook) Questions() map[string]cleanuphook.Question {

@@ -26,7 +26,6 @@ func resources() map[string]string {
 type ControlPlane struct {
 	*simulator.Base
 
-	mux *http.ServeMux
 	// objects is keyed by kind and then by NAMESPACE/NAME. held, if not empty, is the state in which all Kyma resources are kept.
 	// stuck prevents deleted Kyma resources from disappearing. The lock in Base guards all of these fields.
 	objects map[string]map[string]*unstructured.Unstructured
@@ -38,8 +37,8 @@ type ControlPlane struct {
 
 // New returns a control plane without objects.
 func New() *ControlPlane {
-	c := &ControlPlane{Base: simulator.NewBase("control-plane"), mux: http.NewServeMux(), objects: map[string]map[string]*unstructured.Unstructured{}}
-	c.mux.Handle("GET /version", c.Handle("getVersion", func(w http.ResponseWriter, _ *http.Request) {
+	c := &ControlPlane{Base: simulator.NewBase("control-plane"), objects: map[string]map[string]*unstructured.Unstructured{}}
+	c.Mux.Handle("GET /version", c.Handle("getVersion", func(w http.ResponseWriter, _ *http.Request) {
 		simulator.WriteJSON(w, http.StatusOK, map[string]string{"gitVersion": "v1.35.4"})
 	}))
 
@@ -49,17 +48,14 @@ func New() *ControlPlane {
 		collection := path[:at] + "/namespaces/{namespace}" + path[at:]
 		object := collection + "/{name}"
 
-		c.mux.Handle("GET "+collection, c.Handle("list"+kind, c.list(kind)))
-		c.mux.Handle("GET "+object, c.Handle("get"+kind, c.get(kind)))
-		c.mux.Handle("PATCH "+object, c.Handle("patch"+kind, c.patch(kind)))
-		c.mux.Handle("DELETE "+object, c.Handle("delete"+kind, c.remove(kind)))
+		c.Mux.Handle("GET "+collection, c.Handle("list"+kind, c.list(kind)))
+		c.Mux.Handle("GET "+object, c.Handle("get"+kind, c.get(kind)))
+		c.Mux.Handle("PATCH "+object, c.Handle("patch"+kind, c.patch(kind)))
+		c.Mux.Handle("DELETE "+object, c.Handle("delete"+kind, c.remove(kind)))
 	}
 
 	return c
 }
-
-// ServeHTTP implements http.Handler.
-func (c *ControlPlane) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.mux.ServeHTTP(w, r) }
 
 // Kubeconfig returns a kubeconfig for the control plane at the given address. The kubeconfig has no credentials, because
 // client-go sends none without TLS. The control plane therefore does not authenticate its clients.

@@ -68,7 +68,6 @@ type Director struct {
 
 	options Options
 	schema  *fakegraphql.Schema
-	routes  *http.ServeMux
 
 	mutex          sync.Mutex
 	runtimes       []*Runtime
@@ -98,16 +97,10 @@ func New(options Options) (*Director, error) {
 		return nil, err
 	}
 
-	d.routes = http.NewServeMux()
-	d.routes.HandleFunc("POST "+TokenPath, d.Handle(TokenOperation, d.serveToken))
-	d.routes.HandleFunc("POST "+GraphQLPath, d.serveGraphQL)
+	d.Mux.HandleFunc("POST "+TokenPath, d.Handle(TokenOperation, d.serveToken))
+	d.Mux.HandleFunc("POST "+GraphQLPath, d.serveGraphQL)
 
 	return d, nil
-}
-
-// ServeHTTP implements http.Handler. It serves the token endpoint and GraphQL, and returns 404 for any other path.
-func (d *Director) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	d.routes.ServeHTTP(w, request)
 }
 
 // Runtimes returns the registered runtimes of all tenants, oldest first. The result is a copy, except for the labels, which

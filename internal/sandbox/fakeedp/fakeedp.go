@@ -23,35 +23,31 @@ const (
 type EDP struct {
 	*simulator.Base
 
-	mux *http.ServeMux
 	// tenants contains the metadata of each data tenant, keyed by NAME/ENVIRONMENT. The lock in Base guards it.
 	tenants map[string]map[string]string
 }
 
 // New returns an EDP without data tenants.
 func New() *EDP {
-	e := &EDP{Base: simulator.NewBase("edp"), mux: http.NewServeMux(), tenants: map[string]map[string]string{}}
+	e := &EDP{Base: simulator.NewBase("edp"), tenants: map[string]map[string]string{}}
 
 	const tenants = "/namespaces/" + Namespace + "/dataTenants"
 
 	const tenant = tenants + "/{name}/{environment}"
 
-	e.mux.Handle("POST /oauth2/token", e.Tokens(func(user, password string, r *http.Request) bool {
+	e.Mux.Handle("POST /oauth2/token", e.Tokens(func(user, password string, r *http.Request) bool {
 		id, err := url.QueryUnescape(user)
 
 		return err == nil && id == "edp-namespace;"+Namespace && password == Secret && r.Form.Get("grant_type") == "client_credentials"
 	}))
-	e.mux.Handle("POST "+tenants, e.Protected("createTenant", e.createTenant))
-	e.mux.Handle("DELETE "+tenant, e.Protected("deleteTenant", e.deleteTenant))
-	e.mux.Handle("GET "+tenant+"/metadata", e.Protected("getMetadata", e.getMetadata))
-	e.mux.Handle("POST "+tenant+"/metadata", e.Protected("createMetadata", e.createMetadata))
-	e.mux.Handle("DELETE "+tenant+"/metadata/{key}", e.Protected("deleteMetadata", e.deleteMetadata))
+	e.Mux.Handle("POST "+tenants, e.Protected("createTenant", e.createTenant))
+	e.Mux.Handle("DELETE "+tenant, e.Protected("deleteTenant", e.deleteTenant))
+	e.Mux.Handle("GET "+tenant+"/metadata", e.Protected("getMetadata", e.getMetadata))
+	e.Mux.Handle("POST "+tenant+"/metadata", e.Protected("createMetadata", e.createMetadata))
+	e.Mux.Handle("DELETE "+tenant+"/metadata/{key}", e.Protected("deleteMetadata", e.deleteMetadata))
 
 	return e
 }
-
-// ServeHTTP implements http.Handler.
-func (e *EDP) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.mux.ServeHTTP(w, r) }
 
 // Tenants returns a copy of the metadata of all data tenants, keyed by NAME/ENVIRONMENT.
 func (e *EDP) Tenants() map[string]map[string]string {

@@ -21,7 +21,6 @@ const (
 type IAS struct {
 	*simulator.Base
 
-	mux *http.ServeMux
 	// providers contains the service providers. added counts all service providers that were ever added; the ID of a new service
 	// provider contains this number. The lock in Base guards both fields.
 	providers []ias.ServiceProvider
@@ -30,17 +29,14 @@ type IAS struct {
 
 // New returns an IAS without service providers.
 func New() *IAS {
-	i := &IAS{Base: simulator.NewBase("ias"), mux: http.NewServeMux()}
-	i.mux.Handle("GET /service/company/global", i.Handle("getCompany", authorized(func(w http.ResponseWriter, _ *http.Request) {
+	i := &IAS{Base: simulator.NewBase("ias")}
+	i.Mux.Handle("GET /service/company/global", i.Handle("getCompany", authorized(func(w http.ResponseWriter, _ *http.Request) {
 		simulator.WriteJSON(w, http.StatusOK, ias.Company{ServiceProviders: append([]ias.ServiceProvider{}, i.providers...)})
 	})))
-	i.mux.Handle("PUT /service/sps/delete", i.Handle("deleteServiceProvider", authorized(i.remove)))
+	i.Mux.Handle("PUT /service/sps/delete", i.Handle("deleteServiceProvider", authorized(i.remove)))
 
 	return i
 }
-
-// ServeHTTP implements http.Handler.
-func (i *IAS) ServeHTTP(w http.ResponseWriter, r *http.Request) { i.mux.ServeHTTP(w, r) }
 
 // Add adds a service provider for the given instance, as Kyma Environment Broker would have registered it.
 func (i *IAS) Add(instanceID string) {

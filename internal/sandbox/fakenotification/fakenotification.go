@@ -41,24 +41,20 @@ type event struct {
 type Service struct {
 	*simulator.Base
 
-	mux *http.ServeMux
 	// events is keyed by event ID. The lock in Base guards it.
 	events map[string]*event
 }
 
 // New returns a service without events.
 func New() *Service {
-	s := &Service{Base: simulator.NewBase("notification"), mux: http.NewServeMux(), events: map[string]*event{}}
+	s := &Service{Base: simulator.NewBase("notification"), events: map[string]*event{}}
 
-	s.mux.Handle("POST "+notification.PathCreate, s.Handle("createEvent", s.decoded(s.create)))
-	s.mux.Handle("PATCH "+notification.PathUpdate, s.Handle("updateEvent", s.decoded(s.existing(update))))
-	s.mux.Handle("PATCH "+notification.PathCancel, s.Handle("cancelEvent", s.decoded(s.existing(cancel))))
+	s.Mux.Handle("POST "+notification.PathCreate, s.Handle("createEvent", s.decoded(s.create)))
+	s.Mux.Handle("PATCH "+notification.PathUpdate, s.Handle("updateEvent", s.decoded(s.existing(update))))
+	s.Mux.Handle("PATCH "+notification.PathCancel, s.Handle("cancelEvent", s.decoded(s.existing(cancel))))
 
 	return s
 }
-
-// ServeHTTP implements http.Handler.
-func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 // Received returns the calls for each event, oldest first: create, the state of each tenant in an update, and cancel. It includes
 // a repeated creation, which gets 409, and omits calls for unknown events and malformed calls.

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/environment-broker/environment-broker/internal/sandbox/simulator"
 )
 
 // Issuer is a running OpenID Connect issuer. Its fields may be changed while no request is in progress.
@@ -57,7 +59,7 @@ func New(clientID, redirect string, claims map[string]any) (*Issuer, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", issuer.describe)
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{issuer.key.Public()}})
+		simulator.WriteJSON(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{issuer.key.Public()}})
 	})
 	mux.HandleFunc("GET /authorize", issuer.authorize)
 	mux.HandleFunc("POST /token", issuer.token)
@@ -67,14 +69,8 @@ func New(clientID, redirect string, claims map[string]any) (*Issuer, error) {
 	return issuer, nil
 }
 
-func reply(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // the client notices an incomplete body
-}
-
 func (i *Issuer) describe(w http.ResponseWriter, _ *http.Request) {
-	reply(w, http.StatusOK, map[string]any{
+	simulator.WriteJSON(w, http.StatusOK, map[string]any{
 		"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
 		"id_token_signing_alg_values_supported": []string{"ES256"},
 	})
@@ -133,19 +129,19 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 
 	if !known || id != i.ClientID || secret != i.ClientSecret || r.PostFormValue("redirect_uri") != i.Redirect ||
 		base64.RawURLEncoding.EncodeToString(challenge[:]) != login.Get("code_challenge") {
-		reply(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
+		simulator.WriteJSON(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
 
 		return
 	}
 
 	token, err := i.Sign(login.Get("nonce"))
 	if err != nil {
-		reply(w, http.StatusInternalServerError, map[string]string{"error": "server_error"})
+		simulator.WriteJSON(w, http.StatusInternalServerError, map[string]string{"error": "server_error"})
 
 		return
 	}
 
-	reply(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "id_token": token})
+	simulator.WriteJSON(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "id_token": token})
 }
 
 // Sign returns an ID token for the user, with the given nonce.

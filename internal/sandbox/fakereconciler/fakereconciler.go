@@ -33,7 +33,6 @@ type registration struct {
 type Reconciler struct {
 	*simulator.Base
 
-	mux *http.ServeMux
 	// registrations contains the clusters, keyed by runtime ID. The lock in Base guards it.
 	registrations map[string]*registration
 	versions      int64
@@ -42,12 +41,12 @@ type Reconciler struct {
 
 // New returns a Reconciler without clusters.
 func New() *Reconciler {
-	r := &Reconciler{Base: simulator.NewBase("reconciler"), mux: http.NewServeMux(), registrations: map[string]*registration{}}
-	r.mux.Handle("POST /v1/clusters", r.Handle("applyCluster", r.apply))
-	r.mux.Handle("PUT /v1/clusters", r.Handle("applyCluster", r.apply))
-	r.mux.Handle("GET /v1/clusters/{id}/configs/{version}/status", r.Handle("getStatus", r.existing(r.status)))
-	r.mux.Handle("GET /v1/clusters/{id}/status", r.Handle("getStatus", r.existing(r.status)))
-	r.mux.Handle("DELETE /v1/clusters/{id}", r.Handle("deleteCluster", r.existing(r.remove)))
+	r := &Reconciler{Base: simulator.NewBase("reconciler"), registrations: map[string]*registration{}}
+	r.Mux.Handle("POST /v1/clusters", r.Handle("applyCluster", r.apply))
+	r.Mux.Handle("PUT /v1/clusters", r.Handle("applyCluster", r.apply))
+	r.Mux.Handle("GET /v1/clusters/{id}/configs/{version}/status", r.Handle("getStatus", r.existing(r.status)))
+	r.Mux.Handle("GET /v1/clusters/{id}/status", r.Handle("getStatus", r.existing(r.status)))
+	r.Mux.Handle("DELETE /v1/clusters/{id}", r.Handle("deleteCluster", r.existing(r.remove)))
 
 	return r
 }
@@ -58,11 +57,6 @@ func (r *Reconciler) Quick() *Reconciler {
 	r.quick = true
 
 	return r
-}
-
-// ServeHTTP implements http.Handler.
-func (r *Reconciler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	r.mux.ServeHTTP(w, request)
 }
 
 // Clusters returns the registered clusters, keyed by runtime ID. They contain secrets.

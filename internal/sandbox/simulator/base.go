@@ -29,8 +29,11 @@ type Call struct {
 	Status int
 }
 
-// Base injects faults into the calls of a system and records the calls. It is safe for concurrent use.
+// Base serves the calls of a system, injects faults into them and records them. It is safe for concurrent use.
 type Base struct {
+	// Mux contains the routes of the system. Their handlers come from Handle, Protected and Tokens.
+	Mux *http.ServeMux
+
 	name string
 
 	mutex  sync.Mutex
@@ -41,10 +44,15 @@ type Base struct {
 }
 
 // NewBase returns a Base for the named system, such as edp.
-func NewBase(name string) *Base { return &Base{name: name, tokens: map[string]bool{}} }
+func NewBase(name string) *Base {
+	return &Base{name: name, Mux: http.NewServeMux(), tokens: map[string]bool{}}
+}
 
 // Name returns the name of the system.
 func (b *Base) Name() string { return b.name }
+
+// ServeHTTP implements http.Handler.
+func (b *Base) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.Mux.ServeHTTP(w, r) }
 
 // Calls returns the latest calls, at most keptCalls, the oldest first.
 func (b *Base) Calls() []Call {
