@@ -128,6 +128,15 @@ func While(err error, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }
 
+// Unless returns an error with the formatted text unless the value is valid, for lists of checks in errors.Join.
+func Unless(valid bool, format string, args ...any) error {
+	if valid {
+		return nil
+	}
+
+	return fmt.Errorf(format, args...)
+}
+
 // New returns an error of the given kind. The format and the arguments become the text for the user, so they must not contain
 // secrets.
 func New(kind Kind, format string, args ...any) *Error {

@@ -21,6 +21,11 @@ func IsURL(text string) bool {
 	return err == nil && parsed.Host != "" && (parsed.Scheme == "http" || parsed.Scheme == "https")
 }
 
+// CheckURL returns an error that names the variable unless its value is an http or https URL.
+func CheckURL(variable, value string) error {
+	return failure.Unless(IsURL(value), "%s: must be an http or https URL", variable)
+}
+
 // NoRedirects is an http.Client.CheckRedirect function that prevents the client from following redirects. A redirect could send
 // tokens and secrets to another host.
 func NoRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -2,11 +2,11 @@ package avs
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
@@ -57,36 +57,22 @@ func DefaultConfig() Config { return Config{Timeout: 30 * time.Second, Calls: 10
 
 // Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
-	var errs []error
-
 	if c.API == "" {
 		return nil
 	}
 
-	for _, address := range []struct{ variable, value string }{{"APP_AVS_API_ENDPOINT", c.API}, {"APP_AVS_OAUTH_TOKEN_ENDPOINT", c.TokenURL}} {
-		if !upstream.IsURL(address.value) {
-			errs = append(errs, fmt.Errorf("%s: must be an http or https URL", address.variable))
-		}
-	}
+	_, internalErr := parseTags(c.Internal.Tags)
+	_, externalErr := parseTags(c.External.Tags)
 
-	if c.ClientID == "" || c.Username == "" || c.Password == "" {
-		errs = append(errs, errors.New("APP_AVS_API_ENDPOINT: also set APP_AVS_OAUTH_CLIENT_ID, APP_AVS_OAUTH_USERNAME and APP_AVS_OAUTH_PASSWORD"))
-	}
-
-	for _, tester := range []struct {
-		variable string
-		tags     []string
-	}{{"APP_AVS_INTERNAL_TESTER_TAGS", c.Internal.Tags}, {"APP_AVS_EXTERNAL_TESTER_TAGS", c.External.Tags}} {
-		if _, err := parseTags(tester.tags); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", tester.variable, err))
-		}
-	}
-
-	if c.Calls < 1 || c.Timeout <= 0 {
-		errs = append(errs, errors.New("APP_AVS_CALLS and APP_AVS_TIMEOUT: must be positive"))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(
+		upstream.CheckURL("APP_AVS_API_ENDPOINT", c.API),
+		upstream.CheckURL("APP_AVS_OAUTH_TOKEN_ENDPOINT", c.TokenURL),
+		failure.Unless(c.ClientID != "" && c.Username != "" && c.Password != "",
+			"APP_AVS_API_ENDPOINT: also set APP_AVS_OAUTH_CLIENT_ID, APP_AVS_OAUTH_USERNAME and APP_AVS_OAUTH_PASSWORD"),
+		failure.While(internalErr, "APP_AVS_INTERNAL_TESTER_TAGS"),
+		failure.While(externalErr, "APP_AVS_EXTERNAL_TESTER_TAGS"),
+		failure.Unless(c.Calls > 0 && c.Timeout > 0, "APP_AVS_CALLS and APP_AVS_TIMEOUT: must be positive"),
+	)
 }
 
 // parseTags parses tags of the form content:class ID:class name. The content, such as an address, may contain colons.

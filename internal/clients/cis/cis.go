@@ -3,7 +3,6 @@ package cis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -53,27 +52,13 @@ func (c Config) Check() error {
 		return nil
 	}
 
-	var errs []error
-
-	for _, address := range []struct{ variable, value string }{{"APP_CIS_EVENT_SERVICE_URL", c.URL}, {"APP_CIS_AUTH_URL", c.AuthURL}} {
-		if !upstream.IsURL(address.value) {
-			errs = append(errs, fmt.Errorf("%s: must be an http or https URL", address.variable))
-		}
-	}
-
-	if c.Version != Version1 && c.Version != Version2 {
-		errs = append(errs, fmt.Errorf("APP_CIS_VERSION: must be %s or %s", Version1, Version2))
-	}
-
-	if c.ClientID == "" || c.ClientSecret == "" {
-		errs = append(errs, errors.New("APP_CIS_EVENT_SERVICE_URL: also set APP_CIS_CLIENT_ID and APP_CIS_CLIENT_SECRET"))
-	}
-
-	if c.Interval < time.Minute || c.Timeout <= 0 {
-		errs = append(errs, errors.New("APP_CIS_INTERVAL: must be at least 1m; APP_CIS_TIMEOUT: must be positive"))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(
+		upstream.CheckURL("APP_CIS_EVENT_SERVICE_URL", c.URL),
+		upstream.CheckURL("APP_CIS_AUTH_URL", c.AuthURL),
+		failure.Unless(c.Version == Version1 || c.Version == Version2, "APP_CIS_VERSION: must be %s or %s", Version1, Version2),
+		failure.Unless(c.ClientID != "" && c.ClientSecret != "", "APP_CIS_EVENT_SERVICE_URL: also set APP_CIS_CLIENT_ID and APP_CIS_CLIENT_SECRET"),
+		failure.Unless(c.Interval >= time.Minute && c.Timeout > 0, "APP_CIS_INTERVAL: must be at least 1m; APP_CIS_TIMEOUT: must be positive"),
+	)
 }
 
 // Client calls the event service of CIS. It is safe for concurrent use.

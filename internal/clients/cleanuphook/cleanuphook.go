@@ -33,25 +33,17 @@ func DefaultConfig() Config { return Config{Timeout: 30 * time.Second} }
 // Check reports all invalid settings in one error, which names their variables. A URL without TLS must refer to the local
 // machine.
 func (c Config) Check() error {
-	var errs []error
-
 	if c.URL == "" {
 		return nil
 	}
 
-	if !upstream.IsURL(c.URL) || !strings.HasPrefix(c.URL, "https://") && !isLoopback(c.URL) {
-		errs = append(errs, errors.New("APP_ACCOUNT_POOL_CLEANUP_URL: must be an https URL"))
-	}
-
-	if (c.User == "") != (c.Password == "") {
-		errs = append(errs, errors.New("APP_ACCOUNT_POOL_CLEANUP_USER and APP_ACCOUNT_POOL_CLEANUP_PASSWORD: set both or neither"))
-	}
-
-	if c.Timeout <= 0 || c.Timeout > maxTimeout {
-		errs = append(errs, errors.New("APP_ACCOUNT_POOL_CLEANUP_TIMEOUT: must be positive and at most 1m"))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(
+		failure.Unless(upstream.IsURL(c.URL) && (strings.HasPrefix(c.URL, "https://") || isLoopback(c.URL)),
+			"APP_ACCOUNT_POOL_CLEANUP_URL: must be an https URL"),
+		failure.Unless((c.User == "") == (c.Password == ""),
+			"APP_ACCOUNT_POOL_CLEANUP_USER and APP_ACCOUNT_POOL_CLEANUP_PASSWORD: set both or neither"),
+		failure.Unless(c.Timeout > 0 && c.Timeout <= maxTimeout, "APP_ACCOUNT_POOL_CLEANUP_TIMEOUT: must be positive and at most 1m"),
+	)
 }
 
 func isLoopback(address string) bool {

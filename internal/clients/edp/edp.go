@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -36,27 +35,17 @@ func DefaultConfig() Config {
 
 // Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
-	var errs []error
-
 	if c.AdminURL == "" {
 		return nil
 	}
 
-	for _, address := range []struct{ variable, value string }{{"APP_EDP_ADMIN_URL", c.AdminURL}, {"APP_EDP_AUTH_URL", c.AuthURL}} {
-		if !upstream.IsURL(address.value) {
-			errs = append(errs, fmt.Errorf("%s: must be an http or https URL", address.variable))
-		}
-	}
-
-	if c.Namespace == "" || c.Secret == "" || c.Environment == "" {
-		errs = append(errs, errors.New("APP_EDP_ADMIN_URL: also set APP_EDP_NAMESPACE, APP_EDP_SECRET and APP_EDP_ENVIRONMENT"))
-	}
-
-	if c.Calls < 1 || c.Timeout <= 0 {
-		errs = append(errs, errors.New("APP_EDP_CALLS and APP_EDP_TIMEOUT: must be positive"))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(
+		upstream.CheckURL("APP_EDP_ADMIN_URL", c.AdminURL),
+		upstream.CheckURL("APP_EDP_AUTH_URL", c.AuthURL),
+		failure.Unless(c.Namespace != "" && c.Secret != "" && c.Environment != "",
+			"APP_EDP_ADMIN_URL: also set APP_EDP_NAMESPACE, APP_EDP_SECRET and APP_EDP_ENVIRONMENT"),
+		failure.Unless(c.Calls > 0 && c.Timeout > 0, "APP_EDP_CALLS and APP_EDP_TIMEOUT: must be positive"),
+	)
 }
 
 // Tenant describes a subaccount to register.

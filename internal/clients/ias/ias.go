@@ -30,25 +30,15 @@ func DefaultConfig() Config { return Config{Timeout: time.Minute, Calls: 5} }
 
 // Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
-	var errs []error
-
 	if c.URL == "" {
 		return nil
 	}
 
-	if !upstream.IsURL(c.URL) {
-		errs = append(errs, errors.New("APP_IAS_URL: must be an http or https URL"))
-	}
-
-	if c.UserID == "" || c.UserSecret == "" {
-		errs = append(errs, errors.New("APP_IAS_URL: also set APP_IAS_USER_ID and APP_IAS_USER_SECRET"))
-	}
-
-	if c.Calls < 1 || c.Timeout <= 0 {
-		errs = append(errs, errors.New("APP_IAS_CALLS and APP_IAS_TIMEOUT: must be positive"))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(
+		upstream.CheckURL("APP_IAS_URL", c.URL),
+		failure.Unless(c.UserID != "" && c.UserSecret != "", "APP_IAS_URL: also set APP_IAS_USER_ID and APP_IAS_USER_SECRET"),
+		failure.Unless(c.Calls > 0 && c.Timeout > 0, "APP_IAS_CALLS and APP_IAS_TIMEOUT: must be positive"),
+	)
 }
 
 // Company contains the service providers of a company, as listed by IAS, in its wire format.

@@ -3,6 +3,8 @@ package lifecyclemanager
 import (
 	"errors"
 	"time"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
 )
 
 // Config configures the handover of runtimes to Lifecycle Manager.
@@ -21,15 +23,9 @@ func (c Config) Check(kubeconfig string) error {
 		return nil
 	}
 
-	var errs []error
-
-	if kubeconfig == "" {
-		errs = append(errs, errors.New("APP_LIFECYCLE_MANAGER_ENABLED: also set APP_CONTROL_PLANE_KUBECONFIG_PATH to a kubeconfig for the cluster that Lifecycle Manager watches"))
-	}
-
-	if c.ReadyTimeout <= 0 {
-		errs = append(errs, errors.New("APP_LIFECYCLE_MANAGER_READY_TIMEOUT: must be positive"))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(
+		failure.Unless(kubeconfig != "",
+			"APP_LIFECYCLE_MANAGER_ENABLED: also set APP_CONTROL_PLANE_KUBECONFIG_PATH to a kubeconfig for the cluster that Lifecycle Manager watches"),
+		failure.Unless(c.ReadyTimeout > 0, "APP_LIFECYCLE_MANAGER_READY_TIMEOUT: must be positive"),
+	)
 }

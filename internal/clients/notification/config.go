@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
@@ -29,23 +30,14 @@ func (c Config) Enabled() bool { return c.URL != "" && !c.Disabled }
 
 // Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
-	var errs []error
-
 	if !c.Enabled() {
 		return nil
 	}
 
-	if !upstream.IsURL(c.URL) {
-		errs = append(errs, errors.New("APP_NOTIFICATION_URL: must be an http or https URL"))
-	}
-
-	if (c.User == "") != (c.Password == "") {
-		errs = append(errs, errors.New("APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD: set both or neither"))
-	}
-
-	if c.Calls < 1 || c.Timeout <= 0 || c.Timeout > maxTimeout {
-		errs = append(errs, errors.New("APP_NOTIFICATION_CALLS and APP_NOTIFICATION_TIMEOUT: must be positive, and the timeout at most 5m"))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(
+		upstream.CheckURL("APP_NOTIFICATION_URL", c.URL),
+		failure.Unless((c.User == "") == (c.Password == ""), "APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD: set both or neither"),
+		failure.Unless(c.Calls > 0 && c.Timeout > 0 && c.Timeout <= maxTimeout,
+			"APP_NOTIFICATION_CALLS and APP_NOTIFICATION_TIMEOUT: must be positive, and the timeout at most 5m"),
+	)
 }

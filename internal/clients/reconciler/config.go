@@ -2,9 +2,9 @@ package reconciler
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
@@ -27,23 +27,13 @@ func DefaultConfig() Config {
 
 // Check reports all invalid settings in one error, which names their variables.
 func (c Config) Check() error {
-	var errs []error
-
 	if c.URL == "" {
 		return nil
 	}
 
-	if !upstream.IsURL(c.URL) {
-		errs = append(errs, errors.New("APP_RECONCILER_URL: must be an http or https URL"))
-	}
-
-	if c.Timeout < minTimeout {
-		errs = append(errs, fmt.Errorf("APP_RECONCILER_TIMEOUT: must be at least %s", minTimeout))
-	}
-
-	if c.ProvisioningTimeout <= 0 || c.Calls < 1 {
-		errs = append(errs, errors.New("APP_RECONCILER_PROVISIONING_TIMEOUT and APP_RECONCILER_CALLS: must be positive"))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(
+		upstream.CheckURL("APP_RECONCILER_URL", c.URL),
+		failure.Unless(c.Timeout >= minTimeout, "APP_RECONCILER_TIMEOUT: must be at least %s", minTimeout),
+		failure.Unless(c.ProvisioningTimeout > 0 && c.Calls > 0, "APP_RECONCILER_PROVISIONING_TIMEOUT and APP_RECONCILER_CALLS: must be positive"),
+	)
 }
