@@ -11,7 +11,6 @@ import (
 	authenticationv1alpha1 "github.com/gardener/gardener/pkg/apis/authentication/v1alpha1"
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -88,15 +87,10 @@ func openServer(dir string) (*kubeapi.Server, error) {
 	server, err = kubeapi.Open(kubeapi.Options{
 		Scheme: scheme, Kinds: kinds(), Dir: dir, Types: types, Admit: admit,
 		Subresources: map[string]kubeapi.Subresource{
-			"shoots/adminkubeconfig": func(
-				ctx context.Context, key client.ObjectKey, decode func(into runtime.Object) error,
-			) (runtime.Object, error) {
-				request := &authenticationv1alpha1.AdminKubeconfigRequest{}
-				if err := decode(request); err != nil {
-					return nil, err
-				}
-				return request, issueAdminKubeconfig(ctx, server, key, user, request)
-			},
+			"shoots/adminkubeconfig": kubeapi.Completing(
+				func(ctx context.Context, key client.ObjectKey, request *authenticationv1alpha1.AdminKubeconfigRequest) error {
+					return issueAdminKubeconfig(ctx, server, key, user, request)
+				}),
 		},
 	})
 	return server, err

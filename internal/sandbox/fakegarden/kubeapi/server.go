@@ -66,6 +66,20 @@ func (k Kind) plural() schema.GroupResource { return k.Resource().GroupResource(
 // it returns an error if the body has a different kind than into. The result is the response body.
 type Subresource func(ctx context.Context, key client.ObjectKey, decode func(into runtime.Object) error) (runtime.Object, error)
 
+// Completing returns a Subresource whose request and response are the same object. complete sets the fields of the response.
+func Completing[T any, Object interface {
+	*T
+	runtime.Object
+}](complete func(ctx context.Context, key client.ObjectKey, object Object) error) Subresource {
+	return func(ctx context.Context, key client.ObjectKey, decode func(into runtime.Object) error) (runtime.Object, error) {
+		object := Object(new(T))
+		if err := decode(object); err != nil {
+			return nil, err
+		}
+		return object, complete(ctx, key, object)
+	}
+}
+
 // Options configures a server.
 type Options struct {
 	// Scheme contains the kinds and their defaults, as Go types or as unstructured.Unstructured.

@@ -55,31 +55,17 @@ func (s *Server) openAPI(ctx context.Context, technicalID string) (*kubeapi.Serv
 		Scheme: scheme, Kinds: slices.Concat(kinds(), s.more.Kinds), Dir: s.objectsDir(technicalID), Admit: s.admit, Authorize: authorize,
 		Version: func(ctx context.Context) string { return s.version(ctx, technicalID) },
 		Subresources: map[string]kubeapi.Subresource{
-			"serviceaccounts/token": func(
-				ctx context.Context, key client.ObjectKey, decode func(into k8sruntime.Object) error,
-			) (k8sruntime.Object, error) {
-				request := &authenticationv1.TokenRequest{}
-				if err := decode(request); err != nil {
-					return nil, err
-				}
-				return request, s.issueToken(ctx, api, technicalID, key, request)
-			},
-			"tokenreviews": func(ctx context.Context, _ client.ObjectKey, decode func(into k8sruntime.Object) error) (k8sruntime.Object, error) {
-				review := &authenticationv1.TokenReview{}
-				if err := decode(review); err != nil {
-					return nil, err
-				}
+			"serviceaccounts/token": kubeapi.Completing(func(ctx context.Context, key client.ObjectKey, request *authenticationv1.TokenRequest) error {
+				return s.issueToken(ctx, api, technicalID, key, request)
+			}),
+			"tokenreviews": kubeapi.Completing(func(ctx context.Context, _ client.ObjectKey, review *authenticationv1.TokenReview) error {
 				s.reviewToken(ctx, api, technicalID, review)
-				return review, nil
-			},
-			"subjectaccessreviews": func(ctx context.Context, _ client.ObjectKey, decode func(into k8sruntime.Object) error) (k8sruntime.Object, error) {
-				review := &authorizationv1.SubjectAccessReview{}
-				if err := decode(review); err != nil {
-					return nil, err
-				}
+				return nil
+			}),
+			"subjectaccessreviews": kubeapi.Completing(func(ctx context.Context, _ client.ObjectKey, review *authorizationv1.SubjectAccessReview) error {
 				s.reviewAccess(ctx, api, review)
-				return review, nil
-			},
+				return nil
+			}),
 		},
 	})
 	if err != nil {
