@@ -147,11 +147,8 @@ func encode(request *graphql.Request) ([]byte, error) {
 	dropNulls(fields)
 
 	text, err = json.Marshal(fields)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a request: %w", err)
-	}
 
-	return text, nil
+	return text, failure.While(err, "encoding a request")
 }
 
 // dropNulls removes null fields from objects at any depth. It does not remove nulls from lists.

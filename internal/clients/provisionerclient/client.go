@@ -123,12 +123,7 @@ func (c *Client) UpgradeShoot(ctx context.Context, caller Caller, runtimeID stri
 		return Operation{}, fmt.Errorf("changing runtime %s: %w", runtimeID, err)
 	}
 
-	operation := operationOf(answer.Result)
-	if operation.ID == "" {
-		return Operation{}, call.missing("the ID of the operation")
-	}
-
-	return operation, nil
+	return call.started(answer.Result)
 }
 
 // DeprovisionRuntime orders the removal of a runtime and returns the ID of the operation. Like

@@ -32,12 +32,7 @@ func (c *Client) UpgradeKyma(ctx context.Context, caller Caller, changed environ
 			return Operation{}, fmt.Errorf("changing the Kyma installation of runtime %s: %w", changed.RuntimeID, err)
 		}
 
-		operation := operationOf(answer.Result)
-		if operation.ID == "" {
-			return Operation{}, call.missing("the ID of the operation")
-		}
-
-		return operation, nil
+		return call.started(answer.Result)
 	})
 }
 

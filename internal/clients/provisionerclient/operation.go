@@ -99,6 +99,16 @@ func operationOf(answer *wire.Operation) Operation {
 	return operation
 }
 
+// started returns the operation of a response to an order. If the response lacks its ID, started returns an error.
+func (c *call) started(answer *wire.Operation) (Operation, error) {
+	operation := operationOf(answer)
+	if operation.ID == "" {
+		return Operation{}, c.missing("the ID of the operation")
+	}
+
+	return operation, nil
+}
+
 // changesOf converts a page of the feed. It skips nulls, which the schema allows in lists.
 func changesOf(answer *wire.ChangesResult) Changes {
 	changes := Changes{Cursor: answer.Cursor}

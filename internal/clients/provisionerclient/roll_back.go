@@ -28,10 +28,5 @@ func (c *Client) RollBackKyma(ctx context.Context, caller Caller, changed enviro
 		return Operation{}, call.missing("the runtime")
 	}
 
-	operation := operationOf(answer.Result.LastOperationStatus)
-	if operation.ID == "" {
-		return Operation{}, call.missing("the ID of the operation")
-	}
-
-	return operation, nil
+	return call.started(answer.Result.LastOperationStatus)
 }
