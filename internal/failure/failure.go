@@ -180,12 +180,15 @@ func (e *Error) WithDetail(reported string) *Error {
 // operation.
 func (e *Error) ForOperators() string { return WithDetail(e.Text, e.Detail) }
 
-// WithDetail returns the text followed by the detail, which may be empty. If the detail contains the text, it returns only the detail.
+// WithDetail returns the text followed by the detail, which may be empty. If the detail contains the text, it returns only the detail. A
+// reference to the details in the timeline is left out, because they follow.
 func WithDetail(text, detail string) string {
-	switch {
-	case detail == "":
+	if detail == "" {
 		return text
-	case strings.Contains(detail, text):
+	}
+
+	text = strings.TrimSuffix(text, seeTimeline)
+	if strings.Contains(detail, text) {
 		return detail
 	}
 

@@ -121,6 +121,8 @@ func TestDetailFollowsText(t *testing.T) {
 		{"the cluster failed", "", "the cluster failed"},
 		{"", "no quota", "no quota"},
 		{"no quota", "the cluster failed: no quota: 3 of 3", "the cluster failed: no quota: 3 of 3"}, // nothing is said twice
+		{"refused; operators can find the details in the timeline of the operation", "no release 9", "refused: no release 9"},
+		{"refused; operators can find the details in the timeline of the operation", "", "refused; operators can find the details in the timeline of the operation"},
 	} {
 		if got := failure.WithDetail(tc.text, tc.detail); got != tc.want {
 			t.Errorf("%q with %q: got %q, want %q", tc.text, tc.detail, got, tc.want)

@@ -122,6 +122,11 @@ func (s situation) missesProvisioner() bool {
 		(strings.Contains(s.Problem.Message, "HTTP status 404") || strings.Contains(s.Problem.Message, "HTTP status 405"))
 }
 
+// rejected reports whether the Provisioner has rejected the request, with the reason in the detail. It was available then.
+func (s situation) rejected() bool {
+	return from(failure.ComponentProvisioner)(s) && s.is(process.Failed) && s.Problem.Reason == failure.ReasonInternal && s.Problem.Detail != ""
+}
+
 // lacksCredentials reports whether Gardener rejects a Shoot because of its credentials binding: the binding does not exist, or
 // belongs to a different provider. In both cases, Gardener has not created the Shoot, and its error message contains the kind of
 // the binding, CredentialsBinding or SecretBinding.
@@ -188,7 +193,7 @@ func rules() []rule {
 		},
 		{
 			inBroker(func(s situation) bool {
-				return from(failure.ComponentProvisioner)(s) && !s.refusesBroker() && !s.missesProvisioner() && !s.lacksCredentials() && !s.responds()
+				return from(failure.ComponentProvisioner)(s) && !s.refusesBroker() && !s.missesProvisioner() && !s.rejected() && !s.lacksCredentials() && !s.responds()
 			}),
 			"If this persists, check that the Provisioner is running and that the broker can reach it (APP_PROVISIONER_URL).",
 		},
@@ -218,7 +223,13 @@ func rules() []rule {
 			"Correct the configuration that the problem names.",
 		},
 		{
-			func(s situation) bool { return s.failing() && s.Problem.Reason == failure.ReasonInternal },
+			inBroker(situation.rejected),
+			"The Provisioner rejects the request. The problem says why.",
+		},
+		{
+			func(s situation) bool {
+				return s.failing() && s.Problem.Reason == failure.ReasonInternal && (s.provisioner || !s.rejected())
+			},
 			"Find the cause in the broker's log: search for operation {operation}.",
 		},
 		{

@@ -192,6 +192,22 @@ func TestOf(t *testing.T) {
 				"To cancel the operation: ebctl operation cancel op --reason REASON",
 			},
 		},
+		"Rejected": {
+			reason: "a Provisioner that rejects a request is available, and has said why",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.State, o.FinishedAt = "failed", ago(0)
+				o.Problem = operatorapi.Problem{
+					Message: "the Provisioner refused to change Kyma; operators can find the details in the timeline of the operation",
+					Detail:  `there is no release "9.9.9"`, Reason: "err_keb_internal", Component: "provisioner",
+				}
+			}),
+			summary: "The provision operation of instance i failed after 5m00s.",
+			advice: []string{
+				"The Provisioner rejects the request. The problem says why.",
+				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
+				"Or delete the instance and create it again: ebctl instance delete i",
+			},
+		},
 		"WrongBinding": {
 			reason: "without its credentials binding, no Shoot exists whose conditions could be checked",
 			operation: operation(func(o *operatorapi.Operation) {
