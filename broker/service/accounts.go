@@ -45,21 +45,15 @@ func (c Config) checkAccounts() error {
 		return nil
 	}
 
-	errs := []error{c.AccountPool.Cleanup.Check()}
+	kind := gardenclient.Kind(c.AccountPool.BindingKind)
 
-	if c.Gardener.Project == "" {
-		errs = append(errs, errors.New("APP_GARDENER_PROJECT: the account pool needs the name of the Gardener project"))
-	}
-
-	if c.Gardener.Calls < 1 {
-		errs = append(errs, errors.New("APP_GARDENER_CALLS: must be at least 1"))
-	}
-
-	if kind := gardenclient.Kind(c.AccountPool.BindingKind); kind != gardenclient.CredentialsBinding && kind != gardenclient.SecretBinding {
-		errs = append(errs, fmt.Errorf("APP_ACCOUNT_POOL_BINDING_KIND: unknown kind %q: use %s or %s", kind, gardenclient.CredentialsBinding, gardenclient.SecretBinding))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(
+		c.AccountPool.Cleanup.Check(),
+		failure.Unless(c.Gardener.Project != "", "APP_GARDENER_PROJECT: the account pool needs the name of the Gardener project"),
+		failure.Unless(c.Gardener.Calls > 0, "APP_GARDENER_CALLS: must be at least 1"),
+		failure.Unless(kind == gardenclient.CredentialsBinding || kind == gardenclient.SecretBinding,
+			"APP_ACCOUNT_POOL_BINDING_KIND: unknown kind %q: use %s or %s", kind, gardenclient.CredentialsBinding, gardenclient.SecretBinding),
+	)
 }
 
 // accountPool assigns accounts according to the configured rules. cleaner cleans up dirty accounts.

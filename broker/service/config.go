@@ -21,6 +21,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/notification"
 	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/program/replica"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream/networks"
@@ -94,52 +95,27 @@ func (c Config) Check() error {
 		{"APP_BINDING_LIMIT", c.BindingLimit},
 		{"APP_EVENT_STREAMS", c.Events.Streams},
 	} {
-		if limit.value < 1 {
-			errs = append(errs, fmt.Errorf("%s: must be at least 1", limit.variable))
-		}
+		errs = append(errs, failure.Unless(limit.value > 0, "%s: must be at least 1", limit.variable))
 	}
 
-	if c.AvS.API != "" && !c.AvS.External.Disabled && c.Gardener.ShootDomain == "" {
-		errs = append(errs, errors.New("APP_AVS_API_ENDPOINT: also set APP_GARDENER_SHOOT_DOMAIN, or APP_AVS_EXTERNAL_TESTER_DISABLED=true"))
-	}
+	_, ownClustersErr := networks.Parse(c.OwnClusterNetworks)
+	_, webhooksErr := networks.Parse(c.Webhooks.Networks)
 
-	if c.DashboardURL != "" && !strings.Contains(c.DashboardURL, "{instance_id}") {
-		errs = append(errs, errors.New("APP_DASHBOARD_URL: must contain {instance_id}, because each instance has its own link"))
-	}
-
-	if c.OwnClusterTimeout <= 0 {
-		errs = append(errs, errors.New("APP_OWN_CLUSTER_TIMEOUT: must be positive"))
-	}
-
-	if _, err := networks.Parse(c.OwnClusterNetworks); err != nil {
-		errs = append(errs, fmt.Errorf("APP_OWN_CLUSTER_NETWORKS: %w", err))
-	}
-
-	if _, err := networks.Parse(c.Webhooks.Networks); err != nil {
-		errs = append(errs, fmt.Errorf("APP_WEBHOOK_NETWORKS: %w", err))
-	}
-
-	if c.Events.Retention <= 0 {
-		errs = append(errs, errors.New("APP_EVENT_RETENTION: must be positive"))
-	}
-
-	if c.BTPCheckInterval < 0 {
-		errs = append(errs, errors.New("APP_BTP_CHECK_INTERVAL: must not be negative; 0 turns the check off"))
-	}
-
-	if c.ReconcileInterval < 0 {
-		errs = append(errs, errors.New("APP_RECONCILE_INTERVAL: must not be negative; 0 turns the comparison off"))
-	}
-
-	if c.UnbindWait < 0 {
-		errs = append(errs, errors.New("APP_UNBIND_WAIT: must not be negative"))
-	}
-
-	if err := expiry.Periods(c.ExpirationPeriods).Check(); err != nil {
-		errs = append(errs, fmt.Errorf("APP_EXPIRATION_PERIODS: %w", err))
-	}
-
-	return errors.Join(append(errs, c.checkJobs())...)
+	return errors.Join(append(errs,
+		failure.Unless(c.AvS.API == "" || c.AvS.External.Disabled || c.Gardener.ShootDomain != "",
+			"APP_AVS_API_ENDPOINT: also set APP_GARDENER_SHOOT_DOMAIN, or APP_AVS_EXTERNAL_TESTER_DISABLED=true"),
+		failure.Unless(c.DashboardURL == "" || strings.Contains(c.DashboardURL, "{instance_id}"),
+			"APP_DASHBOARD_URL: must contain {instance_id}, because each instance has its own link"),
+		failure.Unless(c.OwnClusterTimeout > 0, "APP_OWN_CLUSTER_TIMEOUT: must be positive"),
+		failure.While(ownClustersErr, "APP_OWN_CLUSTER_NETWORKS"),
+		failure.While(webhooksErr, "APP_WEBHOOK_NETWORKS"),
+		failure.Unless(c.Events.Retention > 0, "APP_EVENT_RETENTION: must be positive"),
+		failure.Unless(c.BTPCheckInterval >= 0, "APP_BTP_CHECK_INTERVAL: must not be negative; 0 turns the check off"),
+		failure.Unless(c.ReconcileInterval >= 0, "APP_RECONCILE_INTERVAL: must not be negative; 0 turns the comparison off"),
+		failure.Unless(c.UnbindWait >= 0, "APP_UNBIND_WAIT: must not be negative"),
+		failure.While(expiry.Periods(c.ExpirationPeriods).Check(), "APP_EXPIRATION_PERIODS"),
+		c.checkJobs(),
+	)...)
 }
 
 // Provisioner configures the connection to the Provisioner, and limits the load that the broker puts on it.

@@ -2,11 +2,12 @@ package session
 
 import (
 	"errors"
-	"net/url"
 	"slices"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
+	"github.com/environment-broker/environment-broker/internal/upstream"
 )
 
 // Config holds the environment variables of the console.
@@ -36,27 +37,15 @@ func DefaultConfig() Config {
 // Check returns an error that names the variables of all invalid settings. publicURL is the value of APP_PUBLIC_URL, and issuer
 // is the value of APP_AUTH_OIDC_ISSUER_URL.
 func (c Config) Check(publicURL, issuer string) error {
-	var errs []error
-
-	if c.IdleTimeout <= 0 || c.Lifetime <= 0 {
-		errs = append(errs, errors.New("APP_CONSOLE_IDLE_TIMEOUT, APP_CONSOLE_SESSION_LIFETIME: must be positive"))
-	}
-
+	lifetimes := failure.Unless(c.IdleTimeout > 0 && c.Lifetime > 0, "APP_CONSOLE_IDLE_TIMEOUT, APP_CONSOLE_SESSION_LIFETIME: must be positive")
 	if c.OIDCClientID == "" {
-		return errors.Join(errs...)
+		return lifetimes
 	}
 
-	if issuer == "" {
-		errs = append(errs, errors.New("APP_CONSOLE_OIDC_CLIENT_ID: also set APP_AUTH_OIDC_ISSUER_URL"))
-	}
-
-	if !slices.Contains(c.OIDCScopes, "openid") {
-		errs = append(errs, errors.New("APP_CONSOLE_OIDC_SCOPES: must contain openid"))
-	}
-
-	if address, err := url.Parse(publicURL); err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http" {
-		errs = append(errs, errors.New("APP_CONSOLE_OIDC_CLIENT_ID: also set APP_PUBLIC_URL to an http or https URL, to which the issuer sends users back"))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(lifetimes,
+		failure.Unless(issuer != "", "APP_CONSOLE_OIDC_CLIENT_ID: also set APP_AUTH_OIDC_ISSUER_URL"),
+		failure.Unless(slices.Contains(c.OIDCScopes, "openid"), "APP_CONSOLE_OIDC_SCOPES: must contain openid"),
+		failure.Unless(upstream.IsURL(publicURL),
+			"APP_CONSOLE_OIDC_CLIENT_ID: also set APP_PUBLIC_URL to an http or https URL, to which the issuer sends users back"),
+	)
 }

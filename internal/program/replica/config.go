@@ -11,6 +11,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/audit/delivery"
 	"github.com/environment-broker/environment-broker/internal/auth"
+	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/secret"
@@ -73,21 +74,12 @@ func DefaultConfig(name, driver string) Config {
 
 // Check validates the settings that no other package checks. The error names all invalid variables.
 func (c Config) Check() error {
-	errs := []error{c.Engine.check()}
-
-	if c.ShutdownDelay < 0 {
-		errs = append(errs, invalid("SHUTDOWN_DELAY", "must not be negative"))
-	}
-
-	if c.AuditRetention < 0 {
-		errs = append(errs, invalid("AUDIT_RETENTION", "must not be negative; 0 keeps entries and operations forever"))
-	}
-
-	if err := c.AuditDelivery.Check(); err != nil {
-		errs = append(errs, invalid("AUDIT_DELIVERY_URL", err.Error()))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(
+		c.Engine.check(),
+		failure.Unless(c.ShutdownDelay >= 0, "%sSHUTDOWN_DELAY: must not be negative", program.Prefix),
+		failure.Unless(c.AuditRetention >= 0, "%sAUDIT_RETENTION: must not be negative; 0 keeps entries and operations forever", program.Prefix),
+		failure.While(c.AuditDelivery.Check(), "%sAUDIT_DELIVERY_URL", program.Prefix),
+	)
 }
 
 // Warnings returns a warning for each valid setting that is unsafe if other machines can reach the service or its database. The
@@ -113,11 +105,6 @@ func (c Config) Warnings() []string {
 	}
 
 	return warnings
-}
-
-// invalid returns an error that names the variable with its prefix.
-func invalid(variable, reason string) error {
-	return fmt.Errorf("%s%s: %s", program.Prefix, variable, reason)
 }
 
 // Database contains the address and credentials of a service's database. Path is for SQLite; the fields from User to Pooler are
@@ -227,24 +214,11 @@ func (e Engine) Process() process.Config {
 
 // check returns an error that names all invalid settings.
 func (e Engine) check() error {
-	var errs []error
-
-	if e.Workers < 0 {
-		errs = append(errs, invalid("WORKERS", "must not be negative"))
-	}
-
-	for _, limit := range []struct {
-		variable string
-		value    time.Duration
-	}{{"LEASE_DURATION", e.LeaseDuration}, {"OPERATION_TIMEOUT", e.OperationTimeout}, {"PENDING_TIMEOUT", e.PendingTimeout}} {
-		if limit.value <= 0 {
-			errs = append(errs, invalid(limit.variable, "must be positive"))
-		}
-	}
-
-	if e.TimelineRetention < 0 {
-		errs = append(errs, invalid("TIMELINE_RETENTION", "must not be negative; 0 keeps timelines forever"))
-	}
-
-	return errors.Join(errs...)
+	return errors.Join(
+		failure.Unless(e.Workers >= 0, "%sWORKERS: must not be negative", program.Prefix),
+		failure.Unless(e.LeaseDuration > 0, "%sLEASE_DURATION: must be positive", program.Prefix),
+		failure.Unless(e.OperationTimeout > 0, "%sOPERATION_TIMEOUT: must be positive", program.Prefix),
+		failure.Unless(e.PendingTimeout > 0, "%sPENDING_TIMEOUT: must be positive", program.Prefix),
+		failure.Unless(e.TimelineRetention >= 0, "%sTIMELINE_RETENTION: must not be negative; 0 keeps timelines forever", program.Prefix),
+	)
 }
