@@ -4,9 +4,7 @@ import (
 	"cmp"
 	_ "embed" // parameters.yaml
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -39,12 +37,12 @@ type parameters struct {
 	Provider       string   `json:"provider"`
 	Region         string   `json:"region"`
 	MachineType    string   `json:"machineType"`
-	AutoScalerMin  *integer `json:"autoScalerMin"`
-	AutoScalerMax  *integer `json:"autoScalerMax"`
-	MaxSurge       *integer `json:"maxSurge"`
-	MaxUnavailable *integer `json:"maxUnavailable"`
+	AutoScalerMin  *int     `json:"autoScalerMin"`
+	AutoScalerMax  *int     `json:"autoScalerMax"`
+	MaxSurge       *int     `json:"maxSurge"`
+	MaxUnavailable *int     `json:"maxUnavailable"`
 	Zones          []string `json:"zones"`
-	VolumeSizeGB   *integer `json:"volumeSizeGb"`
+	VolumeSizeGB   *int     `json:"volumeSizeGb"`
 	Purpose        string   `json:"purpose"`
 	Administrators []string `json:"administrators"`
 
@@ -63,30 +61,15 @@ type parameters struct {
 	ShootDomain string `json:"shootDomain"`
 }
 
-// integer is an integer in any notation. JSON Schema accepts 3.0 and 3e0, but encoding/json rejects them for an int.
-type integer int
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (i *integer) UnmarshalJSON(text []byte) error {
-	number, err := strconv.ParseFloat(string(text), 64)
-	if err != nil || number != math.Trunc(number) || math.Abs(number) > math.MaxInt32 {
-		return fmt.Errorf("%s is not an integer of 32 bits", text)
-	}
-
-	*i = integer(number)
-
-	return nil
-}
-
 // apply sets the given parameters in the cluster. For absent parameters, empty strings and empty lists, the cluster
 // keeps its values.
 func (given parameters) apply(cluster *environment.Cluster) {
 	cluster.MachineType = cmp.Or(given.MachineType, cluster.MachineType)
-	setTo(&cluster.VolumeSizeGB, (*int)(given.VolumeSizeGB))
-	setTo(&cluster.AutoScalerMin, (*int)(given.AutoScalerMin))
-	setTo(&cluster.AutoScalerMax, (*int)(given.AutoScalerMax))
-	setTo(&cluster.MaxSurge, (*int)(given.MaxSurge))
-	setTo(&cluster.MaxUnavailable, (*int)(given.MaxUnavailable))
+	setTo(&cluster.VolumeSizeGB, given.VolumeSizeGB)
+	setTo(&cluster.AutoScalerMin, given.AutoScalerMin)
+	setTo(&cluster.AutoScalerMax, given.AutoScalerMax)
+	setTo(&cluster.MaxSurge, given.MaxSurge)
+	setTo(&cluster.MaxUnavailable, given.MaxUnavailable)
 	cluster.Purpose = cmp.Or(given.Purpose, cluster.Purpose)
 
 	cluster.NodesCIDR = cmp.Or(given.Networking.Nodes, cluster.NodesCIDR)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
 	"fmt"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -127,12 +128,18 @@ func (f form) read(raw json.RawMessage) (parameters, Violations) {
 	}
 
 	if err := json.Unmarshal(raw, &given); err != nil {
-		field := ""
+		field, text := "", "the value does not have the type that the plan's schema requires"
+
 		if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			field = mismatch.Field
+
+			// Draft 4 of JSON Schema, which platforms use, allows neither in an integer. The validator does.
+			if strings.HasPrefix(mismatch.Value, "number ") {
+				text = "must be an integer without a fraction or an exponent"
+			}
 		}
 
-		violations.require(false, field, ruleJSON, "the value does not have the type that the plan's schema requires")
+		violations.require(false, field, ruleJSON, "%s", text)
 	}
 
 	given.OIDC.check(&violations)
