@@ -88,9 +88,9 @@ func TestOperationStatuses(t *testing.T) {
 
 		got := client.OperationStatuses(t.Context(), "acme", []string{"known", "unknown", "broken", "both", "none"})
 		want := map[string]string{
-			"unknown": "not_found: " + could + "the Provisioner has no such object" + seeTimeline + ": no rows",
-			"broken":  "permanent: the Provisioner refused to report the state of the operation" + seeTimeline + ": no state",
-			"both":    "transient: the Provisioner could not report the state of the operation" + seeTimeline + ": half",
+			"unknown": "not_found: " + could + "the Provisioner has no such object: no rows",
+			"broken":  "permanent: the Provisioner refused to report the state of the operation: no state",
+			"both":    "transient: the Provisioner could not report the state of the operation: half",
 			"none":    "transient: " + could + "it did not return the operation",
 		}
 
