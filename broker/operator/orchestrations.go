@@ -62,12 +62,8 @@ func (a *API) OrchestrateCluster(r *http.Request) (httpserver.Response, error) {
 }
 
 func (a *API) orchestrate(r *http.Request, kind string) (httpserver.Response, error) {
-	var parameters fleet.Parameters
-	if err := operatorserver.ReadStrictly(r.Body, &parameters, textOrchestration); err != nil {
-		return httpserver.Response{}, err
-	}
-
-	if err := a.checkPlans(r.Context(), parameters.Targets); err != nil {
+	parameters, err := a.readOrchestration(r)
+	if err != nil {
 		return httpserver.Response{}, err
 	}
 
@@ -77,14 +73,24 @@ func (a *API) orchestrate(r *http.Request, kind string) (httpserver.Response, er
 	return httpserver.Response{Status: http.StatusAccepted, Body: operatorapi.AcceptedOrchestration{OrchestrationID: id}}, err
 }
 
+// readOrchestration reads the parameters of an orchestration from the body, and checks the plans of its targets.
+func (a *API) readOrchestration(r *http.Request) (fleet.Parameters, error) {
+	var parameters fleet.Parameters
+	if err := operatorserver.ReadStrictly(r.Body, &parameters, textOrchestration); err != nil {
+		return parameters, err
+	}
+
+	return parameters, a.checkPlans(r.Context(), parameters.Targets)
+}
+
 // checkPlans rejects targets with a plan that neither the catalog nor an instance has. Such a target would select no instances, and as an
 // exclusion leave none out.
 func (a *API) checkPlans(ctx context.Context, targets fleet.Targets) error {
-	offered := a.Catalog.Plans()
+	plans := a.Catalog.Plans()
 
 	for _, target := range slices.Concat(targets.Include, targets.Exclude) {
 		named := func(plan *catalog.Plan) bool { return plan.Name == target.PlanName }
-		if target.PlanName == "" || target.RuntimeID != "" || slices.ContainsFunc(offered, named) {
+		if target.PlanName == "" || target.RuntimeID != "" || slices.ContainsFunc(plans, named) {
 			continue
 		}
 

@@ -8,7 +8,6 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/environment/fleet"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
@@ -32,12 +31,8 @@ func (a *API) PlanCluster(r *http.Request) (httpserver.Response, error) {
 }
 
 func (a *API) plan(r *http.Request, kind string) (httpserver.Response, error) {
-	var parameters fleet.Parameters
-	if err := operatorserver.ReadStrictly(r.Body, &parameters, textOrchestration); err != nil {
-		return httpserver.Response{}, err
-	}
-
-	if err := a.checkPlans(r.Context(), parameters.Targets); err != nil {
+	parameters, err := a.readOrchestration(r)
+	if err != nil {
 		return httpserver.Response{}, err
 	}
 

@@ -17,7 +17,7 @@ func Open(folder string, packages ...string) error {
 	const folders = "{{if .Module}}{{if .Module.Main}}{{.Dir}}{{end}}{{end}}"
 
 	list := exec.Command("go", append([]string{"list", "-buildvcs=false", "-deps", "-test", "-f", folders}, packages...)...)
-	list.Dir = folder
+	list.Dir, list.Stderr = folder, os.Stderr
 
 	output, err := list.Output()
 	if err != nil {

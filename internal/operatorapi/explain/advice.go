@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -111,15 +113,26 @@ func from(components ...string) func(situation) bool {
 // refusesBroker reports whether the Provisioner rejects the broker's credentials, or the broker's user has no role there. In both
 // cases, the Provisioner itself may be available; its log then shows the rejected request.
 func (s situation) refusesBroker() bool {
-	return from(failure.ComponentProvisioner)(s) && s.Problem.Reason == failure.ReasonHTTPStatus &&
-		(strings.Contains(s.Problem.Message, "HTTP status 401") || strings.Contains(s.Problem.Message, "HTTP status 403"))
+	return s.provisionerStatus(http.StatusUnauthorized, http.StatusForbidden)
 }
 
 // missesProvisioner reports whether the address that the broker calls responds, but serves no GraphQL API: its path or its server is
 // wrong. A GraphQL API responds to each POST request with another status than 404 and 405.
 func (s situation) missesProvisioner() bool {
+	return s.provisionerStatus(http.StatusNotFound, http.StatusMethodNotAllowed)
+}
+
+// provisionerStatus reports whether a call to the Provisioner got a response with one of the given HTTP statuses.
+func (s situation) provisionerStatus(statuses ...int) bool {
 	return from(failure.ComponentProvisioner)(s) && s.Problem.Reason == failure.ReasonHTTPStatus &&
-		(strings.Contains(s.Problem.Message, "HTTP status 404") || strings.Contains(s.Problem.Message, "HTTP status 405"))
+		slices.ContainsFunc(statuses, func(status int) bool {
+			return strings.Contains(s.Problem.Message, fmt.Sprintf("HTTP status %d", status))
+		})
+}
+
+// ofProvisioner reports whether the Provisioner is the source of the problem, and the problem says no more than that.
+func (s situation) ofProvisioner() bool {
+	return from(failure.ComponentProvisioner)(s) && !s.refusesBroker() && !s.missesProvisioner() && !s.lacksCredentials()
 }
 
 // rejected reports whether the Provisioner has rejected the request, with the reason in the detail. It was available then.
@@ -192,15 +205,11 @@ func rules() []rule {
 				"/graphql, and restart the broker.",
 		},
 		{
-			inBroker(func(s situation) bool {
-				return from(failure.ComponentProvisioner)(s) && !s.refusesBroker() && !s.missesProvisioner() && !s.rejected() && !s.lacksCredentials() && !s.responds()
-			}),
+			inBroker(func(s situation) bool { return s.ofProvisioner() && !s.rejected() && !s.responds() }),
 			"If this persists, check that the Provisioner is running and that the broker can reach it (APP_PROVISIONER_URL).",
 		},
 		{
-			inBroker(func(s situation) bool {
-				return from(failure.ComponentProvisioner)(s) && !s.refusesBroker() && !s.missesProvisioner() && !s.lacksCredentials() && s.responds()
-			}),
+			inBroker(func(s situation) bool { return s.ofProvisioner() && s.responds() }),
 			"The Provisioner responds, but reports a problem. Find the cause in the Provisioner's log, or with 'ebctl provisioner operation list'.",
 		},
 		{
