@@ -313,8 +313,13 @@ func TestRetryIsOffered(t *testing.T) {
 	failed := "/console/operations/" + f.instance("a", process.Failed)
 	form := `action="` + failed + `/retry"`
 
-	if html := f.do(http.MethodGet, failed, nil, auth.RoleOperator).Body.String(); !strings.Contains(html, form) {
+	html := f.do(http.MethodGet, failed, nil, auth.RoleOperator).Body.String()
+	if !strings.Contains(html, form) {
 		t.Errorf("the page does not offer a retry: %s", html)
+	}
+
+	if strings.Contains(html, "at the failed step") {
+		t.Errorf("the page says that a retry starts at the failed step, but it starts with the stage: %s", html)
 	}
 
 	f.clock.SetTime(f.clock.Now().Add(time.Second))

@@ -167,7 +167,8 @@ func newOperationRetryCommand(session *session) *cobra.Command {
 	command := newInterventionCommand(session, intervention, cobra.Command{
 		Short: "Retry an operation that failed or was canceled",
 		Long: "Retry an operation that failed or was canceled.\n\n" +
-			"The retry is a new operation with a new ID. It continues where the previous operation ended." + helpIntervention,
+			"The retry is a new operation with a new ID. It starts with the stage in which the previous operation ended, or with an earlier " +
+			"stage whose result that stage waits for. Finished stages before it do not run again." + helpIntervention,
 	})
 	command.Flags().StringVar(&intervention.Step, "skip", "",
 		session.text("skip the step at which the operation failed; 'ebctl operation explain' shows whether it is skippable"))

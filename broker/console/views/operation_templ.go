@@ -1226,7 +1226,7 @@ func interventions(o Operation) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if o.MayRetry {
-				templ_7745c5c3_Err = intervention(o, "retry", "Retry at the failed step", "", "primary").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = intervention(o, "retry", "Retry the operation", "", "primary").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -278,11 +278,11 @@ func rules() []rule {
 		},
 		{
 			situation.failed,
-			"After fixing the cause, continue at the failed step: ebctl operation retry {operation} --reason REASON",
+			"After fixing the cause, run the failed stage again: ebctl operation retry {operation} --reason REASON",
 		},
 		{
 			func(s situation) bool { return s.failed() && s.Skippable },
-			"Or continue without the failed step: ebctl operation retry {operation} --skip {step} --reason REASON",
+			"Or run it without the failed step: ebctl operation retry {operation} --skip {step} --reason REASON",
 		},
 		{
 			func(s situation) bool {

@@ -204,7 +204,7 @@ func TestOf(t *testing.T) {
 			summary: "The provision operation of instance i failed after 5m00s.",
 			advice: []string{
 				"The Provisioner rejects the request. The problem says why.",
-				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
+				"After fixing the cause, run the failed stage again: ebctl operation retry op --reason REASON",
 				"Or delete the instance and create it again: ebctl instance delete i",
 			},
 		},
@@ -221,7 +221,7 @@ func TestOf(t *testing.T) {
 			advice: []string{
 				"The Gardener project has no matching credentials binding. Set the broker's APP_TARGET_SECRETS to an existing CredentialsBinding of " +
 					"the provider, or create the binding; then restart the broker.",
-				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
+				"After fixing the cause, run the failed stage again: ebctl operation retry op --reason REASON",
 				"Or delete the instance and create it again: ebctl instance delete i",
 			},
 		},
@@ -312,7 +312,7 @@ func TestOf(t *testing.T) {
 			summary: "The provision operation of instance i failed after 5m00s.",
 			advice: []string{
 				"Correct the configuration that the problem names.",
-				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
+				"After fixing the cause, run the failed stage again: ebctl operation retry op --reason REASON",
 				"Or delete the instance and create it again: ebctl instance delete i",
 			},
 		},
@@ -325,7 +325,7 @@ func TestOf(t *testing.T) {
 			summary: "The provision operation of instance i failed after 5m00s.",
 			advice: []string{
 				"Find the cause in the broker's log: search for operation op.",
-				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
+				"After fixing the cause, run the failed stage again: ebctl operation retry op --reason REASON",
 				"Or delete the instance and create it again: ebctl instance delete i",
 			},
 		},
@@ -338,7 +338,7 @@ func TestOf(t *testing.T) {
 			summary: "The deprovision operation of instance i failed after 5m00s.",
 			advice: []string{
 				"Check the runtime: ebctl instance kubeconfig i",
-				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
+				"After fixing the cause, run the failed stage again: ebctl operation retry op --reason REASON",
 				"Or delete the instance again: ebctl instance delete i",
 			},
 		},
@@ -349,8 +349,8 @@ func TestOf(t *testing.T) {
 			}),
 			summary: "The update operation of instance i failed after 5m00s.",
 			advice: []string{
-				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
-				"Or continue without the failed step: ebctl operation retry op --skip Register --reason REASON",
+				"After fixing the cause, run the failed stage again: ebctl operation retry op --reason REASON",
+				"Or run it without the failed step: ebctl operation retry op --skip Register --reason REASON",
 				"Or send another update. Until it succeeds, the instance keeps its previous parameters: ebctl instance update i --parameters JSON",
 			},
 		},
@@ -361,7 +361,7 @@ func TestOf(t *testing.T) {
 			}),
 			summary: "The suspend operation of instance i failed after 5m00s.",
 			advice: []string{
-				"After fixing the cause, continue at the failed step: ebctl operation retry op --reason REASON",
+				"After fixing the cause, run the failed stage again: ebctl operation retry op --reason REASON",
 				"Or suspend the instance again. Until that succeeds, the instance cannot be updated or resumed: ebctl instance suspend i",
 			},
 		},

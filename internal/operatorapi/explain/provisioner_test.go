@@ -24,7 +24,7 @@ func TestOfProvisioner(t *testing.T) {
 		t.Errorf("the summary is %q, want %q", got.Summary, want)
 	}
 
-	want := []string{"After fixing the cause, continue at the failed step: ebctl provisioner operation retry op --reason REASON"}
+	want := []string{"After fixing the cause, run the failed stage again: ebctl provisioner operation retry op --reason REASON"}
 	if diff := cmp.Diff(want, got.Advice); diff != "" {
 		t.Errorf("the advice names commands for the Provisioner: -want +got\n%s", diff)
 	}
