@@ -12,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
-	"github.com/environment-broker/environment-broker/process"
 )
 
 // The operator API endpoints for interventions.
@@ -75,12 +74,7 @@ func (c *console) showOperation(r *http.Request, id string, shown views.Operatio
 	shown.SystemText, shown.Why = explained.SystemText(), operation.Why
 	shown.Stages = views.Stages(operation, c.steps(operation.Kind))
 
-	newest, err := c.newest(r.Context(), operation)
-	if err != nil {
-		return result{}, err
-	}
-
-	c.offer(r, &shown, newest)
+	c.offer(r, &shown)
 
 	title := operation.Kind
 	if operation.InstanceName != "" { // deleted instances and orchestrations have no name
@@ -92,32 +86,15 @@ func (c *console) showOperation(r *http.Request, id string, shown views.Operatio
 	}}, nil
 }
 
-// newest reports whether an operation that has ended is the newest one of its instance or binding. Only the newest one can be retried. For
-// other operations, the result is false.
-func (c *console) newest(ctx context.Context, operation operatorapi.Operation) (bool, error) {
-	if !process.State(operation.State).Terminal() || !environment.Retryable(operation.Kind) {
-		return false, nil
-	}
-
-	record, err := c.API.Operations.Get(ctx, c.API.DB.Reader(), operation.ID)
-	if err != nil {
-		return false, err
-	}
-
-	all, err := c.API.Operations.OfInstance(ctx, c.API.DB.Reader(), record.InstanceID)
-
-	return len(all) > 0 && all[0].ID == operation.ID, err
-}
-
 // offer sets the interventions that the page offers: those that the state of the operation and the role of the client allow. If only
-// the role is missing, it sets Needs to the required role. newest is the result of console.newest.
-func (c *console) offer(r *http.Request, shown *views.Operation, newest bool) {
+// the role is missing, it sets Needs to the required role.
+func (c *console) offer(r *http.Request, shown *views.Operation) {
 	state := shown.State
 	ended := state == operatorapi.OperationStateFailed || state == operatorapi.OperationStateCanceled
 	conductor := shown.Kind == environment.KindOrchestrate
 
 	shown.MayCancel = !conductor && (state == operatorapi.OperationStatePending || state == operatorapi.OperationStateInProgress)
-	shown.MayRetry = !conductor && ended && newest
+	shown.MayRetry = ended && shown.LaterOperationID == "" && environment.Retryable(shown.Kind)
 	shown.MaySkip = shown.Skippable && state == operatorapi.OperationStateInProgress
 
 	if (shown.MayCancel || shown.MayRetry || shown.MaySkip) && !c.may(r, cancelEndpoint) {

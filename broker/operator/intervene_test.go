@@ -140,6 +140,31 @@ func TestRetryKeepsSkips(t *testing.T) {
 	}
 }
 
+// TestLaterOperation checks that an operation that failed or was canceled names the newest later operation of its instance, which prevents a
+// retry. Operations of bindings have an order of their own.
+func TestLaterOperation(t *testing.T) {
+	onEach(t, func(b *bench) {
+		failed := b.instance("one", process.Failed)
+		unbind := b.operation(environment.BindingKey("one", "binding"), environment.KindUnbind, process.Failed)
+		later := func(id string) string {
+			return read[operatorapi.Operation](b, b.want("an operation", b.do("viewer", "GET", "/operations/"+id), http.StatusOK)).LaterOperationID
+		}
+
+		if got := later(failed); got != "" {
+			b.Errorf("the newest operation of the instance names the later operation %q", got)
+		}
+
+		canceled := b.operation("one", environment.KindUpdate, process.Canceled)
+		newest := b.operation("one", environment.KindDeprovision, process.Pending)
+
+		for id, want := range map[string]string{failed: newest, canceled: newest, newest: "", unbind: ""} {
+			if got := later(id); got != want {
+				b.Errorf("operation %s names the later operation %q, want %q", id, got, want)
+			}
+		}
+	})
+}
+
 // TestConcurrentRetries retries a failed operation with several concurrent requests. Only one of them may be
 // accepted.
 func TestConcurrentRetries(t *testing.T) {

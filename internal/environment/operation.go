@@ -59,8 +59,10 @@ func AllKinds() []string {
 }
 
 // Retryable reports whether operators can retry an operation of the kind. They start another cleanup instead of retrying one. A bind
-// cannot be retried, because the broker removes the binding.
-func Retryable(kind string) bool { return kind != KindCleanup && kind != KindBind }
+// cannot be retried, because the broker removes the binding. They retry an orchestration instead of the operation that conducts it.
+func Retryable(kind string) bool {
+	return kind != KindCleanup && kind != KindBind && kind != KindOrchestrate
+}
 
 // NewOperation returns a new operation on the instance with a random ID. update may be nil. The caller must add the user who
 // requested the operation, and store the operation in the same transaction in which it decides to accept the request.

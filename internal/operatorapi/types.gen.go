@@ -837,6 +837,9 @@ type Operation struct {
 	// Kind Example: provision
 	Kind string `json:"kind"`
 
+	// LaterOperationID The newest operation of the same instance or binding, if it is later than this one. This operation can then not be retried. Only on GET /operations/{operation_id}, of an operation that failed or was canceled.
+	LaterOperationID string `json:"laterOperationID,omitempty,omitzero"`
+
 	// LatestEnd The time before which 95 % of the past operations would have ended. Present together with estimatedEnd.
 	LatestEnd time.Time `json:"latestEnd,omitempty,omitzero"`
 

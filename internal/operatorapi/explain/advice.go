@@ -94,9 +94,34 @@ func (s situation) retried() bool {
 	})
 }
 
-// failed reports whether the operation failed and has not been retried. It is false for operations that cannot be retried.
-func (s situation) failed() bool {
-	return s.is(process.Failed) && !s.retried() && environment.Retryable(s.Kind)
+// mayRetry reports whether the state of the operation is the given one, failed or canceled, and operators can retry it: its kind can be
+// retried, and it is the newest operation of its instance.
+func (s situation) mayRetry(state process.State) bool {
+	return s.is(state) && !s.retried() && s.LaterOperationID == "" && environment.Retryable(s.Kind)
+}
+
+// failed reports whether the operation failed and can be retried.
+func (s situation) failed() bool { return s.mayRetry(process.Failed) }
+
+// superseded reports whether the operation failed or was canceled, and a later operation of its instance prevents a retry.
+func (s situation) superseded() bool {
+	return (s.is(process.Failed) || s.is(process.Canceled)) && s.LaterOperationID != "" && !s.retried() && environment.Retryable(s.Kind)
+}
+
+// conducts reports whether the operation conducts an orchestration. The broker rejects interventions in such an operation.
+func (s situation) conducts() bool { return s.Kind == environment.KindOrchestrate }
+
+// amongOthers reports whether another operation of the instance may explain why the operation does not run.
+func (s situation) amongOthers() bool {
+	return (s.is(process.Pending) || s.is(process.Canceled)) && !s.conducts()
+}
+
+// mayCancel reports whether an operator may want to cancel the operation.
+func (s situation) mayCancel() bool { return (s.stuck() || s.is(process.Pending)) && !s.conducts() }
+
+// haltedConductor reports whether the operation conducts an orchestration and does not proceed.
+func (s situation) haltedConductor() bool {
+	return s.conducts() && (s.stuck() || s.is(process.Pending) || s.is(process.Failed) || s.is(process.Canceled))
 }
 
 // leaves reports whether the operation is of a kind that can leave a leftover. The broker later repeats the steps that such an
@@ -160,7 +185,7 @@ func failedAs(kind string) func(situation) bool {
 }
 
 // rule adds its advice to the explanation of each operation to which it applies. The placeholders {instance}, {operation},
-// {step} and {repeats} in the advice are replaced with the operation's values, so that users can copy the commands.
+// {later}, {step} and {repeats} in the advice are replaced with the operation's values, so that users can copy the commands.
 type rule struct {
 	applies func(situation) bool
 	advice  string
@@ -173,7 +198,7 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{
-			func(s situation) bool { return s.is(process.Pending) || s.is(process.Canceled) },
+			situation.amongOthers,
 			"List the operations of the instance: ebctl operation list --instance {instance}",
 		},
 		{
@@ -269,12 +294,20 @@ func rules() []rule {
 			"To continue without the step: ebctl operation skip {operation} --step {step} --reason REASON",
 		},
 		{
-			func(s situation) bool { return s.stuck() || s.is(process.Pending) },
+			situation.mayCancel,
 			"To cancel the operation: ebctl operation cancel {operation} --reason REASON",
+		},
+		{
+			situation.haltedConductor,
+			"The operation conducts an orchestration, which you can cancel or retry instead: ebctl orchestration list",
 		},
 		{
 			situation.retried,
 			"The operation was retried. The last entry of the timeline names the new operation.",
+		},
+		{
+			situation.superseded,
+			"A later operation of the instance exists, so this one cannot be retried: ebctl operation explain {later}",
 		},
 		{
 			situation.failed,
@@ -285,10 +318,8 @@ func rules() []rule {
 			"Or run it without the failed step: ebctl operation retry {operation} --skip {step} --reason REASON",
 		},
 		{
-			func(s situation) bool {
-				return s.is(process.Canceled) && !s.retried() && environment.Retryable(s.Kind)
-			},
-			"To continue the operation, unless the instance has a later one: ebctl operation retry {operation} --reason REASON",
+			func(s situation) bool { return s.mayRetry(process.Canceled) },
+			"To retry the operation: ebctl operation retry {operation} --reason REASON",
 		},
 		{
 			failedAs(environment.KindProvision),
@@ -327,7 +358,8 @@ func rules() []rule {
 func advice(s situation) []string {
 	var sentences []string
 
-	placeholders := strings.NewReplacer("{instance}", s.InstanceID, "{operation}", s.ID, "{step}", s.Step, "{repeats}", timetext.Duration(s.repeats()))
+	placeholders := strings.NewReplacer("{instance}", s.InstanceID, "{operation}", s.ID, "{later}", s.LaterOperationID, "{step}", s.Step,
+		"{repeats}", timetext.Duration(s.repeats()))
 
 	for _, rule := range rules() {
 		if !rule.applies(s) {

@@ -373,13 +373,49 @@ func TestOf(t *testing.T) {
 			summary: "The provision operation of instance i failed after 5m00s.",
 			advice:  []string{"The operation was retried. The last entry of the timeline names the new operation."},
 		},
+		"Superseded": {
+			reason: "operations of an instance run in order of acceptance, so a retry would be rejected",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.State, o.FinishedAt, o.Skippable, o.Step, o.LaterOperationID = "failed", ago(0), true, "Register", "op-2"
+			}),
+			summary: "The provision operation of instance i failed after 5m00s.",
+			advice:  []string{"A later operation of the instance exists, so this one cannot be retried: ebctl operation explain op-2"},
+		},
+		"CanceledAndSuperseded": {
+			reason: "a canceled operation cannot be retried after a later one either",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.State, o.FinishedAt, o.LaterOperationID = "canceled", ago(240), "op-2"
+			}),
+			summary: "The provision operation of instance i was canceled after 1m00s.",
+			advice: []string{
+				"List the operations of the instance: ebctl operation list --instance i",
+				"A later operation of the instance exists, so this one cannot be retried: ebctl operation explain op-2",
+			},
+		},
+		"FailedConductor": {
+			reason: "the broker rejects interventions in conductors",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Kind, o.InstanceID, o.State, o.FinishedAt = "orchestrate", "", "failed", ago(0)
+			}),
+			summary: "The orchestrate operation failed after 5m00s.",
+			advice:  []string{"The operation conducts an orchestration, which you can cancel or retry instead: ebctl orchestration list"},
+		},
+		"PendingConductor": {
+			reason: "a conductor has no instance",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Kind, o.InstanceID, o.State = "orchestrate", "", "pending"
+			}),
+			summary: "The orchestrate operation is queued.",
+			why:     "queued behind earlier operations of the instance",
+			advice:  []string{"The operation conducts an orchestration, which you can cancel or retry instead: ebctl orchestration list"},
+		},
 		"Canceled": {
 			reason:    "another operation or an operator canceled it",
 			operation: operation(func(o *operatorapi.Operation) { o.State, o.FinishedAt = "canceled", ago(240) }),
 			summary:   "The provision operation of instance i was canceled after 1m00s.",
 			advice: []string{
 				"List the operations of the instance: ebctl operation list --instance i",
-				"To continue the operation, unless the instance has a later one: ebctl operation retry op --reason REASON",
+				"To retry the operation: ebctl operation retry op --reason REASON",
 			},
 		},
 	}

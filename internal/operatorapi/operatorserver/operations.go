@@ -163,7 +163,8 @@ func (a *API) OperationDetails(ctx context.Context, id string) (operatorapi.Oper
 }
 
 // CurrentOperation returns an operation with its timeline. For an unfinished operation, it adds the number of the attempt, the
-// reason for waiting, and the upstream system that causes the delay, if any. It does not set the name of the instance.
+// reason for waiting, and the upstream system that causes the delay, if any. For one that failed or was canceled, it adds the later
+// operation that prevents a retry. It does not set the name of the instance.
 func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Operation, error) {
 	record, err := a.Operations.Get(ctx, a.DB.Reader(), id)
 
@@ -200,7 +201,9 @@ func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Oper
 	}
 
 	if record.State.Terminal() {
-		return shown, nil
+		shown.LaterOperationID, err = a.later(ctx, record)
+
+		return shown, err
 	}
 
 	shown.Attempt = attempt(record, timeline)
@@ -208,6 +211,21 @@ func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Oper
 	shown.System = a.system(record.Problem.Component)
 
 	return shown, nil
+}
+
+// later returns the ID of the operation because of which checkRetry would reject a retry of the given one: the newest operation of the
+// instance or binding. It returns an empty string if the given operation is the newest, and if it neither failed nor was canceled.
+func (a *API) later(ctx context.Context, record process.Record) (string, error) {
+	if record.State != process.Failed && record.State != process.Canceled {
+		return "", nil
+	}
+
+	all, err := a.Operations.OfInstance(ctx, a.DB.Reader(), record.InstanceID)
+	if err != nil || len(all) == 0 || all[0].ID == record.ID {
+		return "", err
+	}
+
+	return all[0].ID, nil
 }
 
 // Operation converts a stored operation, without its timeline, to its form in the API. It does not decrypt the data of the
