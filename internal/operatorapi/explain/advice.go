@@ -103,6 +103,12 @@ func (s situation) mayRetry(state process.State) bool {
 // failed reports whether the operation failed and can be retried.
 func (s situation) failed() bool { return s.mayRetry(process.Failed) }
 
+// leavesCluster reports whether the operation is of one of the given kinds, which create a cluster, and was canceled after it or an operation
+// that it retries had started. It is false if the instance has a later operation.
+func (s situation) leavesCluster(kinds ...string) bool {
+	return s.mayRetry(process.Canceled) && slices.Contains(kinds, s.Kind) && (!s.StartedAt.IsZero() || s.PredecessorID != "")
+}
+
 // superseded reports whether the operation failed or was canceled, and a later operation of its instance prevents a retry.
 func (s situation) superseded() bool {
 	return (s.is(process.Failed) || s.is(process.Canceled)) && s.LaterOperationID != "" && !s.retried() && environment.Retryable(s.Kind)
@@ -320,6 +326,18 @@ func rules() []rule {
 		{
 			func(s situation) bool { return s.mayRetry(process.Canceled) },
 			"To retry the operation: ebctl operation retry {operation} --reason REASON",
+		},
+		{
+			func(s situation) bool { return s.leavesCluster(environment.KindProvision) },
+			"The cancellation removed nothing: the cluster may still exist. To remove it, delete the instance: ebctl instance delete {instance}",
+		},
+		{
+			func(s situation) bool { return s.leavesCluster(environment.KindResume) },
+			"The cancellation removed nothing: the cluster may still exist. To remove it, suspend the instance: ebctl instance suspend {instance}",
+		},
+		{
+			func(s situation) bool { return s.provisioner && s.leavesCluster("Provision", "ProvisionNoInstall") },
+			"The cancellation removed nothing: the cluster may still exist. A client of the Provisioner removes it when it deprovisions the runtime.",
 		},
 		{
 			failedAs(environment.KindProvision),

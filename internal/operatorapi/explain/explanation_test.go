@@ -409,8 +409,51 @@ func TestOf(t *testing.T) {
 			why:     "queued behind earlier operations of the instance",
 			advice:  []string{"The operation conducts an orchestration, which you can cancel or retry instead: ebctl orchestration list"},
 		},
+		"CanceledCreation": {
+			reason:    "a cancellation removes nothing, so the cluster may exist and cost money",
+			operation: operation(func(o *operatorapi.Operation) { o.State, o.StartedAt, o.FinishedAt = "canceled", ago(290), ago(240) }),
+			summary:   "The provision operation of instance i was canceled after 1m00s.",
+			advice: []string{
+				"List the operations of the instance: ebctl operation list --instance i",
+				"To retry the operation: ebctl operation retry op --reason REASON",
+				"The cancellation removed nothing: the cluster may still exist. To remove it, delete the instance: ebctl instance delete i",
+			},
+		},
+		"CanceledRetryOfCreation": {
+			reason:    "the operation has not started, but the one that it retries may have created the cluster",
+			operation: operation(func(o *operatorapi.Operation) { o.State, o.PredecessorID, o.FinishedAt = "canceled", "op-0", ago(240) }),
+			summary:   "The provision operation of instance i was canceled after 1m00s.",
+			advice: []string{
+				"List the operations of the instance: ebctl operation list --instance i",
+				"To retry the operation: ebctl operation retry op --reason REASON",
+				"The cancellation removed nothing: the cluster may still exist. To remove it, delete the instance: ebctl instance delete i",
+			},
+		},
+		"CanceledResumption": {
+			reason: "a resumption creates a cluster, and a suspension removes it",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Kind, o.State, o.StartedAt, o.FinishedAt = "resume", "canceled", ago(290), ago(240)
+			}),
+			summary: "The resume operation of instance i was canceled after 1m00s.",
+			advice: []string{
+				"List the operations of the instance: ebctl operation list --instance i",
+				"To retry the operation: ebctl operation retry op --reason REASON",
+				"The cancellation removed nothing: the cluster may still exist. To remove it, suspend the instance: ebctl instance suspend i",
+			},
+		},
+		"CanceledAndDeleted": {
+			reason: "a later operation decides what happens to the cluster",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.State, o.StartedAt, o.FinishedAt, o.LaterOperationID = "canceled", ago(290), ago(240), "op-2"
+			}),
+			summary: "The provision operation of instance i was canceled after 1m00s.",
+			advice: []string{
+				"List the operations of the instance: ebctl operation list --instance i",
+				"A later operation of the instance exists, so this one cannot be retried: ebctl operation explain op-2",
+			},
+		},
 		"Canceled": {
-			reason:    "another operation or an operator canceled it",
+			reason:    "another operation or an operator canceled it before it started, so it has created nothing",
 			operation: operation(func(o *operatorapi.Operation) { o.State, o.FinishedAt = "canceled", ago(240) }),
 			summary:   "The provision operation of instance i was canceled after 1m00s.",
 			advice: []string{

@@ -30,6 +30,25 @@ func TestOfProvisioner(t *testing.T) {
 	}
 }
 
+func TestOfProvisionerAfterACanceledCreation(t *testing.T) {
+	t.Parallel()
+
+	for _, kind := range []string{"Provision", "ProvisionNoInstall"} {
+		canceled := operation(func(o *operatorapi.Operation) {
+			o.Kind, o.State, o.StartedAt, o.FinishedAt = kind, "canceled", ago(290), ago(60)
+		})
+
+		want := []string{
+			"List the operations of the runtime: ebctl provisioner operation list --runtime i",
+			"To retry the operation: ebctl provisioner operation retry op --reason REASON",
+			"The cancellation removed nothing: the cluster may still exist. A client of the Provisioner removes it when it deprovisions the runtime.",
+		}
+		if diff := cmp.Diff(want, explain.OfProvisioner(canceled, now).Advice); diff != "" {
+			t.Errorf("%s: a canceled creation leaves its cluster: -want +got\n%s", kind, diff)
+		}
+	}
+}
+
 // TestAdviceForTheProvisionerFits checks that the advice for the Provisioner contains no words that are only correct for the
 // broker.
 func TestAdviceForTheProvisionerFits(t *testing.T) {
