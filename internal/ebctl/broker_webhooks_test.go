@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
@@ -40,13 +41,19 @@ func (b *fakeBroker) routeWebhooks() {
 	b.routes.HandleFunc("GET /webhooks/{id}/deliveries", func(w http.ResponseWriter, r *http.Request) {
 		list := operatorapi.WebhookDeliveryList{Data: []operatorapi.WebhookDelivery{}}
 
+		after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
+
 		// One delivery per page.
 		for _, each := range b.scenario.Deliveries {
-			if each.Dead == (r.URL.Query().Get("dead") == "true") && (r.URL.Query().Get("after") == "" || each.Position > 1) {
-				list.Data, list.More = append(list.Data, each), each.Position == 1
+			if each.Dead != (r.URL.Query().Get("dead") == "true") || each.Position <= after {
+				continue
+			}
 
+			if list.More = len(list.Data) > 0; list.More {
 				break
 			}
+
+			list.Data = append(list.Data, each)
 		}
 
 		list.Count = len(list.Data)

@@ -175,26 +175,54 @@ func newWebhookGetCommand(session *session) *cobra.Command {
 			return err
 		}
 
-		rows := output.Rows{Head: []string{"POSITION", "TYPE", "OBJECT", "ATTEMPTS", "NEXT", "ERROR"}, None: "Nothing is left.", IDs: []string{}}
-
-		for _, each := range list.Data {
-			next := ""
-			if !each.NextAt.IsZero() {
-				next = output.Time(each.NextAt)
+		var webhook operatorapi.Webhook
+		if pending {
+			if webhook, err = client.GetWebhook(ctx, id); err != nil {
+				return err
 			}
-
-			rows.Add(strconv.FormatInt(each.Position, 10),
-				strconv.FormatInt(each.Position, 10), strings.TrimPrefix(each.Event.Type, typePrefix), each.Event.Data.InstanceID+each.Event.Data.OrchestrationID,
-				strconv.Itoa(each.Attempts), next, each.Error)
 		}
 
-		return session.print(list, rows)
+		return session.print(list, deliveryRows(list.Data, webhook))
 	})
+
+	command.Long = command.Short + ".\n\nEvents of an instance or an orchestration are sent one after the other. With --pending, NEXT is the time of the next " +
+		"attempt or, for an event that waits for an earlier one, the position of the first pending event of its object. Nothing is sent to a disabled webhook." + needsOperator
 
 	command.Flags().BoolVar(&dead, "dead-letters", false, "list the dead letters: events whose last delivery attempt has failed")
 	command.Flags().BoolVar(&pending, "pending", false, "list the events that have not been delivered yet")
 
 	return command
+}
+
+// deliveryRows returns the table of undelivered events of a webhook, in the order of their positions.
+func deliveryRows(deliveries []operatorapi.WebhookDelivery, webhook operatorapi.Webhook) output.Rows {
+	rows := output.Rows{Head: []string{"POSITION", "TYPE", "OBJECT", "ATTEMPTS", "NEXT", "ERROR"}, None: "Nothing is left.", IDs: []string{}}
+	first := map[string]string{} // the position of the first pending event of each subject
+
+	for _, each := range deliveries {
+		position, next := strconv.FormatInt(each.Position, 10), ""
+		before, waits := first[each.Event.Subject]
+
+		switch {
+		case each.Dead:
+		case !webhook.DisabledAt.IsZero():
+			next = "when enabled"
+		case waits:
+			next = "after " + before
+		default:
+			next = output.Time(each.NextAt)
+		}
+
+		if !each.Dead && !waits {
+			first[each.Event.Subject] = position
+		}
+
+		rows.Add(position,
+			position, strings.TrimPrefix(each.Event.Type, typePrefix), each.Event.Data.InstanceID+each.Event.Data.OrchestrationID,
+			strconv.Itoa(each.Attempts), next, each.Error)
+	}
+
+	return rows
 }
 
 // undelivered returns all dead letters of a webhook if dead is true, and otherwise all its pending deliveries.

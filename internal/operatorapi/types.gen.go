@@ -1584,7 +1584,7 @@ type WebhookDelivery struct {
 	// FirstAt The time of the first attempt.
 	FirstAt time.Time `json:"firstAt,omitempty,omitzero"`
 
-	// NextAt The time of the next attempt. Missing for dead letters.
+	// NextAt The time of the next attempt. Missing for dead letters. A pending event also waits for the earlier pending events of its subject, and until its webhook is enabled.
 	NextAt   time.Time `json:"nextAt,omitempty,omitzero"`
 	Position int64     `json:"position"`
 
