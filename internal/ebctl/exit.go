@@ -55,8 +55,20 @@ type notFoundError struct {
 
 func (e *notFoundError) Error() string { return e.text + e.suggestion }
 
+// instanceError reports that a command on an instance failed. It contains the ID of the instance for the hint.
+type instanceError struct {
+	instanceID string
+	cause      error
+}
+
+// Error returns the text of the cause.
+func (e *instanceError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *instanceError) Unwrap() error { return e.cause }
+
 // exit assigns an exit code and a hint for the user to a group of errors. hintFor replaces the placeholders {command},
-// {operation} and {orchestration} in the hint.
+// {instance}, {operation} and {orchestration} in the hint.
 type exit struct {
 	applies func(error) bool
 	code    int
@@ -108,8 +120,12 @@ func exits() []exit {
 			hint: "See 'ebctl instance list' and 'ebctl operation list'.",
 		},
 		{
+			applies: isFormerCluster, code: ExitConflict,
+			hint: "To remove the former cluster at once: ebctl leftover cleanup {instance} --reason REASON. See docs/operator/leftovers.md.",
+		},
+		{
 			applies: isConcurrency, code: ExitConflict,
-			hint: "Another operation of the instance is in progress. See 'ebctl operation list --instance ID'.",
+			hint: "Another operation of the instance is in progress. See 'ebctl operation list --instance {instance}'.",
 		},
 		{
 			applies: isRefusedIntervention, code: ExitConflict,
@@ -147,14 +163,24 @@ func exitFor(err error) exit {
 	return exit{code: ExitError}
 }
 
-// hintFor returns the hint with its placeholders replaced by the path of the command and the ID of the operation or the orchestration in
-// the error. It returns an empty string if there is no hint.
+// hintFor returns the hint with its placeholders replaced by the path of the command and the ID of the instance, the operation or the
+// orchestration in the error. It returns an empty string if there is no hint.
 func (e exit) hintFor(command *cobra.Command, err error) string {
 	if lists := listsOf(command); e.lists && len(lists) > 0 {
 		return "See " + strings.Join(lists, " and ") + "."
 	}
 
-	var operation, orchestration string
+	// The operations of a binding are not in the list of the operations of its instance.
+	if isConcurrency(err) && command.HasParent() && command.Parent().CommandPath() == "ebctl binding" {
+		e.hint = "Another operation of the instance or the binding is in progress. " +
+			"See 'ebctl operation list --instance {instance}' and 'ebctl binding list {instance}'."
+	}
+
+	var instance, operation, orchestration string
+
+	if failed, ok := errors.AsType[*instanceError](err); ok {
+		instance = failed.instanceID
+	}
 
 	if timedOut, ok := errors.AsType[*orchestrationTimeoutError](err); ok {
 		orchestration = timedOut.id
@@ -176,7 +202,9 @@ func (e exit) hintFor(command *cobra.Command, err error) string {
 		operation = refused.operationID
 	}
 
-	return strings.NewReplacer("{command}", command.CommandPath(), "{operation}", operation, "{orchestration}", orchestration).Replace(e.hint)
+	return strings.NewReplacer(
+		"{command}", command.CommandPath(), "{instance}", instance, "{operation}", operation, "{orchestration}", orchestration,
+	).Replace(e.hint)
 }
 
 // is reports whether the error chain of err contains an error of type E.
@@ -209,6 +237,14 @@ func isPlatformRefusal(err error) bool {
 	answer, ok := errors.AsType[*brokerclient.AnswerError](err)
 
 	return ok && answer.Status == http.StatusForbidden && strings.Contains(answer.Description, "platform")
+}
+
+// isFormerCluster matches a resumption that the broker rejected because the former cluster of the instance is a leftover. The error code
+// is the same as that for another operation, but only this text contains the words.
+func isFormerCluster(err error) bool {
+	answer, ok := errors.AsType[*brokerclient.AnswerError](err)
+
+	return ok && answer.Code == brokerclient.CodeConcurrency && strings.Contains(answer.Description, "former cluster")
 }
 
 // isConcurrency matches a request that the broker rejected because another operation of the instance is in progress.

@@ -10,6 +10,28 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// TestHintOfABindingInUse checks that the hint after a conflict with another operation leads to the operations of bindings, too.
+func TestHintOfABindingInUse(t *testing.T) {
+	t.Parallel()
+
+	root := newRootCommand(&session{globals: &globals{}})
+	busy := &instanceError{instanceID: "i", cause: coded(http.StatusUnprocessableEntity, "ConcurrencyError")}
+
+	for path, want := range map[string]string{
+		"instance delete": "Another operation of the instance is in progress. See 'ebctl operation list --instance i'.",
+		"binding delete":  "Another operation of the instance or the binding is in progress. See 'ebctl operation list --instance i' and 'ebctl binding list i'.",
+	} {
+		command, _, err := root.Find(strings.Fields(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff(want, exitFor(busy).hintFor(command, busy)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", path, diff)
+		}
+	}
+}
+
 // TestListsInHints compares the hint for an unknown object of each kind with the lists in which to look for it, and checks that the
 // suggested commands exist.
 func TestListsInHints(t *testing.T) {

@@ -45,7 +45,14 @@ func TestEnds(t *testing.T) {
 		},
 		"Concurrency": {
 			reason: "another operation",
-			err:    coded(422, "ConcurrencyError"), code: ExitConflict, hint: "ebctl operation list",
+			err:    &instanceError{instanceID: "i", cause: coded(422, "ConcurrencyError")}, code: ExitConflict, hint: "ebctl operation list --instance i'",
+		},
+		"FormerCluster": {
+			reason: "a resumption that waits for the removal of the former cluster, not for an operation",
+			err: &instanceError{instanceID: "i", cause: &brokerclient.AnswerError{
+				Status: 422, Code: "ConcurrencyError", Description: "The former cluster of the instance is still being removed.",
+			}},
+			code: ExitConflict, hint: "ebctl leftover cleanup i --reason REASON",
 		},
 		"Status422": {
 			reason: "another conflict",

@@ -115,7 +115,7 @@ func (s *session) create(ctx context.Context, client *brokerclient.Client, name 
 	}
 
 	if err != nil {
-		return fmt.Errorf("creating instance %s: %w", order.id, err)
+		return &instanceError{instanceID: order.id, cause: fmt.Errorf("creating instance %s: %w", order.id, err)}
 	}
 
 	return s.finish(ctx, client, order.id, accepted, order.waiting)

@@ -247,7 +247,11 @@ func (s *session) onInstance(command *cobra.Command, run func(ctx context.Contex
 			return err
 		}
 
-		return run(command.Context(), instance, args)
+		if err := run(command.Context(), instance, args); err != nil {
+			return &instanceError{instanceID: instance.InstanceID, cause: err}
+		}
+
+		return nil
 	}
 
 	return command
