@@ -13,6 +13,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
 // Exit codes. Scripts depend on their values.
@@ -83,6 +84,7 @@ type exit struct {
 func exits() []exit {
 	return []exit{
 		{applies: is[*usageError], code: ExitUsage, hint: "See '{command} --help'."},
+		{applies: isUnsupportedFormat, code: ExitUsage, hint: "See '{command} --help'."},
 		{
 			applies: is[*follow.TimedOutError], code: ExitTimedOut,
 			hint: "Continue waiting with 'ebctl operation get {operation} --wait', or see 'ebctl operation explain {operation}'.",
@@ -216,6 +218,11 @@ func is[E error](err error) bool {
 
 // isInterrupted matches a canceled command (Ctrl-C). The user knows why it ended, so it needs no hint.
 func isInterrupted(err error) bool { return errors.Is(err, context.Canceled) }
+
+// isUnsupportedFormat matches a result that has no form in the output format.
+func isUnsupportedFormat(err error) bool {
+	return errors.Is(err, output.ErrNoNames) || errors.Is(err, output.ErrNoRows)
+}
 
 // answered returns a function that reports whether an error is an AnswerError with one of the given statuses.
 func answered(statuses ...int) func(error) bool {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/environment-broker/environment-broker/internal/ebctl/brokerclient"
 	"github.com/environment-broker/environment-broker/internal/ebctl/follow"
+	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
@@ -26,6 +27,10 @@ func TestEnds(t *testing.T) {
 		"Usage": {
 			reason: "an invalid command line",
 			err:    usage("NAME is missing"), code: ExitUsage, hint: "'ebctl create --help'",
+		},
+		"NoRows": {
+			reason: "an output format that the result does not have",
+			err:    output.ErrNoRows, code: ExitUsage, hint: "'ebctl create --help'",
 		},
 		"NotFound": {
 			reason: "a search without a match",

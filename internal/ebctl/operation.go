@@ -102,7 +102,7 @@ func newOperationExplainCommand(session *session) *cobra.Command {
 
 			explanation := session.explanation(operation)
 
-			return session.print(explanation, explaintext.Text{Explanation: explanation})
+			return session.print(explanation, output.WithID{ID: operation.ID, Text: explaintext.Text{Explanation: explanation}})
 		},
 	}
 }

@@ -93,6 +93,7 @@ func newRootCommand(session *session) *cobra.Command {
 	flags.VarP(&session.format, "output", "o", "output format: table, wide, name, json, yaml, csv, jsonpath=EXPRESSION or go-template=TEMPLATE")
 	flags.DurationVar(&session.timeout, "timeout", defaultTimeout, "maximum duration of each request")
 
+	session.rejectCSV(root)
 	complete(root, "output", output.Formats()...)
 	completeBy(root, "context", session.completeContext)
 
