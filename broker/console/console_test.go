@@ -69,6 +69,31 @@ func TestPages(t *testing.T) {
 	})
 }
 
+// TestDeletedInstance checks that the page of a deleted instance has a link to its operations, which the broker keeps. The page of an
+// instance that has never existed has none.
+func TestDeletedInstance(t *testing.T) {
+	f := newFixture(t)
+	f.instance("a/b", process.Succeeded)
+
+	if _, err := storage.Exec(t.Context(), f.db.Writer(), `DELETE FROM instances`); err != nil {
+		t.Fatal(err)
+	}
+
+	const link = `href="/console/operations?instance_id=a%2Fb"`
+
+	if html := f.page("/console/instances/a%2Fb", http.StatusNotFound); !strings.Contains(html, link) {
+		t.Errorf("the page lacks %s: %s", link, html)
+	}
+
+	if html := f.page("/console/operations?instance_id=a%2Fb", http.StatusOK); !strings.Contains(html, "/console/operations/op-a%2Fb") {
+		t.Errorf("the list lacks the operation: %s", html)
+	}
+
+	if html := f.page("/console/instances/none", http.StatusNotFound); strings.Contains(html, "/console/operations?") {
+		t.Errorf("the page links to operations that do not exist: %s", html)
+	}
+}
+
 // TestExpired checks that the page of an expired instance says when it expired, not that it expires now.
 func TestExpired(t *testing.T) {
 	f := newFixture(t)

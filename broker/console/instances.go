@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -64,7 +65,7 @@ func (c *console) instance(r *http.Request) (result, error) {
 
 	runtime, err := c.API.RuntimeDetails(r.Context(), id)
 	if err != nil {
-		return result{}, err
+		return c.missingInstance(r, id, err)
 	}
 
 	bindings, err := c.API.BindingList(r.Context(), id)
@@ -88,6 +89,29 @@ func (c *console) instance(r *http.Request) (result, error) {
 			Bindings: bindings.Data, Operations: operations.Data, More: operations.Cursor != "",
 			HasBundles: c.Bundles != nil, Left: explained.Left(), Why: runtime.Status.LastOperation.Why, Now: c.API.Clock.Now(),
 		}),
+	}}, nil
+}
+
+// missingInstance shows that an instance does not exist, with a link to its operations if there are any: the broker keeps the operations of
+// deleted instances. err is the error of the API; if it has another status than 404, missingInstance returns it.
+func (c *console) missingInstance(r *http.Request, id string, err error) (result, error) {
+	refusal := httpserver.RefusalOf(err)
+	if refusal.Status != http.StatusNotFound || !c.may(r, operationsEndpoint) {
+		return result{}, err
+	}
+
+	values := url.Values{"instance_id": {id}}
+
+	past, failed := c.API.OperationList(r.Context(), operatorserver.Query{Values: values, Page: operatorserver.Page{Size: 1}})
+	if failed != nil || len(past.Data) == 0 {
+		return result{}, cmp.Or(failed, err)
+	}
+
+	title := http.StatusText(refusal.Status)
+
+	return result{status: refusal.Status, page: views.Page{
+		Title: title, Section: "/console/instances",
+		Body: views.Message(title, refusal.Description, "/console/operations?"+values.Encode(), "Operations of the instance"),
 	}}, nil
 }
 
