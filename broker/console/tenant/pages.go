@@ -105,16 +105,9 @@ func (p *Pages) showInstance(w http.ResponseWriter, r *http.Request) {
 
 	phase := environment.PhaseOf(past)
 	content := views.TenantInstance{
-		Name: instance.Name, State: string(phase), Plan: instance.PlanName, Region: instance.Region, ID: instance.ID, Address: Address(instance.ID),
+		Name: instance.Name, State: stateOf(instance, phase), Plan: instance.PlanName, Region: instance.Region, ID: instance.ID, Address: Address(instance.ID),
 		Kubernetes: instance.Request.Cluster.KubernetesVersion, Created: instance.CreatedAt, Expires: instance.ExpiresAt, Expired: instance.ExpiredAt,
 		Now: p.Clock.Now(),
-	}
-
-	switch {
-	case instance.Expired():
-		content.State = "expired"
-	case instance.Suspended:
-		content.State = "suspended"
 	}
 
 	if phase == environment.Active && instance.RuntimeID != "" && instance.Request.Cluster.Own == nil {
@@ -137,6 +130,21 @@ func (p *Pages) showInstance(w http.ResponseWriter, r *http.Request) {
 	}
 
 	p.page(w, r, http.StatusOK, views.Page{Title: instance.Name, Body: views.TenantInstancePage(content)})
+}
+
+// stateOf returns the state of an instance for users: its phase, or that it has expired. An expired instance can only be deleted, so that its
+// deletion is the only operation that matters more.
+func stateOf(instance environment.Instance, phase environment.Phase) string {
+	switch {
+	case phase == environment.Deleting || phase == environment.DeletionFailed:
+		return string(phase)
+	case instance.Expired():
+		return "expired"
+	case instance.Suspended && (phase == environment.Active || phase == environment.Unknown): // the suspension is not among the operations
+		return string(environment.Suspended)
+	default:
+		return string(phase)
+	}
 }
 
 func (p *Pages) operation(record process.Record, plan string) views.TenantOperation {

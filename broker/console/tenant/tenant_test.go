@@ -412,6 +412,76 @@ func TestInstancePage(t *testing.T) {
 	}
 }
 
+// TestStateDuringAnOperation checks that the state of a suspended or expired instance names the operation that is changing it. Until a
+// resumption has succeeded, the row of the instance still says that it is suspended.
+func TestStateDuringAnOperation(t *testing.T) {
+	for name, test := range map[string]struct {
+		suspended, expired bool
+		kind               string
+		ended              process.State
+		want               string
+	}{
+		"suspended":                         {suspended: true, want: "suspended"},
+		"resumption":                        {suspended: true, kind: environment.KindResume, want: "resuming"},
+		"failed resumption":                 {suspended: true, kind: environment.KindResume, ended: process.Failed, want: "resumption failed"},
+		"deletion of a suspended instance":  {suspended: true, kind: environment.KindDeprovision, want: "deleting"},
+		"deletion of an expired instance":   {expired: true, kind: environment.KindDeprovision, want: "deleting"},
+		"failed deletion":                   {expired: true, kind: environment.KindDeprovision, ended: process.Failed, want: "deletion failed"},
+		"suspension of an expired instance": {expired: true, kind: environment.KindSuspend, want: "expired"},
+		"update of a suspended instance":    {suspended: true, kind: environment.KindUpdate, want: "suspended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.add("one", "ga1", process.Succeeded)
+			f.mark("one", test.suspended, test.expired)
+
+			if test.kind != "" {
+				f.change("one", test.kind, test.ended)
+			}
+
+			_, body := f.client("", map[string]any{"sub": "olga", "account": "ga1"}).get("/console/instances/one")
+
+			badge := regexp.MustCompile(`role="status"><span class="badge[^"]*">([^<]*)<`).FindStringSubmatch(body)
+			if len(badge) != 2 || badge[1] != test.want {
+				t.Errorf("the state is %q, want %q: %s", badge, test.want, body)
+			}
+		})
+	}
+}
+
+// mark makes an instance suspended or expired.
+func (f *fixture) mark(id string, suspended, expired bool) {
+	f.Helper()
+
+	at := storage.Time{}
+	if expired {
+		at = storage.At(time.Now())
+	}
+
+	if _, err := storage.Exec(f.Context(), f.db.Writer(), `UPDATE instances SET suspended = ?, expired_at = ? WHERE id = ?`, suspended, at, id); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// change adds an operation to an instance. It is pending if ended is empty.
+func (f *fixture) change(id, kind string, ended process.State) {
+	f.Helper()
+
+	operation := process.New{
+		ID: uuid.NewString(), Kind: kind, InstanceID: id, Tenant: "ga1", Payload: json.RawMessage(`{}`), At: time.Now(),
+	}
+
+	if err := f.db.InTx(f.Context(), func(tx storage.Tx) error {
+		if ended == "" {
+			return f.operations.Accept(f.Context(), tx, operation)
+		}
+
+		return f.operations.InsertEnded(f.Context(), tx, operation, operations.Ending{State: ended, Began: time.Now(), At: time.Now()})
+	}); err != nil {
+		f.Fatal(err)
+	}
+}
+
 // TestExpired checks that the page of an expired instance says when it expired, not that it expires now.
 func TestExpired(t *testing.T) {
 	f := newFixture(t)
