@@ -90,6 +90,8 @@ type globals struct {
 	// yes is set by --yes, which skips the confirmation prompt of the running command.
 	yes     bool
 	timeout time.Duration
+	// noHeaders is set by --no-headers of list commands without pages.
+	noHeaders bool
 }
 
 // client returns a client for the configured service.
@@ -160,6 +162,11 @@ func (s *session) explanation(operation operatorapi.Operation) explain.Explanati
 
 // print writes a result to Out in the selected format, with colors if Out shows them. An output.Plain is never colored.
 func (s *session) print(value any, text output.Text) error {
+	if rows, is := text.(output.Rows); is && s.noHeaders {
+		rows.NoHead = true
+		text = rows
+	}
+
 	content := text
 	if named, is := text.(output.WithID); is {
 		content = named.Text

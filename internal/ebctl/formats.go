@@ -40,3 +40,17 @@ func (s *session) rejectCSV(command *cobra.Command) {
 		s.rejectCSV(child)
 	}
 }
+
+// helpNoHeaders is the help text of the --no-headers flag, which all list commands have.
+const helpNoHeaders = "print tables without their header"
+
+// addNoHeaders adds the --no-headers flag to the list commands that a lister has not created.
+func (s *session) addNoHeaders(command *cobra.Command) {
+	if flags := command.Flags(); command.Name() == listCommand && flags.Lookup("no-headers") == nil {
+		flags.BoolVar(&s.noHeaders, "no-headers", false, helpNoHeaders)
+	}
+
+	for _, child := range command.Commands() {
+		s.addNoHeaders(child)
+	}
+}

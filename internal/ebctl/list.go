@@ -115,7 +115,7 @@ func (l lister[L, E]) command(session *session, short string, withTotal bool) *c
 	flags := command.Flags()
 	flags.BoolVar(&given.all, "all-pages", false, "list all entries instead of the first page")
 	flags.IntVar(&given.limit, "limit", 0, "list at most this number of entries, from as many pages as needed")
-	flags.BoolVar(&given.noHeaders, "no-headers", false, "print tables without their header")
+	flags.BoolVar(&given.noHeaders, "no-headers", false, helpNoHeaders)
 	flags.BoolVarP(&given.watch, "watch", "w", false, "list, then print entries that are new or have changed, until interrupted")
 	flags.StringVar(&given.sortBy, "sort-by", "",
 		"sort all entries by a field of their JSON form, such as createdAt or status.state; implies --all-pages")

@@ -94,6 +94,7 @@ func newRootCommand(session *session) *cobra.Command {
 	flags.DurationVar(&session.timeout, "timeout", defaultTimeout, "maximum duration of each request")
 
 	session.rejectCSV(root)
+	session.addNoHeaders(root)
 	complete(root, "output", output.Formats()...)
 	completeBy(root, "context", session.completeContext)
 
