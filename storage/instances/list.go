@@ -61,8 +61,8 @@ type Filter struct {
 	// Search selects instances whose name starts with the text (ignoring case), or whose ID, Shoot name, runtime ID, account ID or
 	// subaccount ID equals the text.
 	Search string
-	// Anywhere makes Search match the text anywhere in these fields. No index supports such a search, so the query scans the
-	// instances that the other fields select until a page is full.
+	// Anywhere makes Search match the text anywhere in these fields, ignoring case in all of them. No index supports such a search,
+	// so the query scans the instances that the other fields select until a page is full.
 	Anywhere bool
 
 	// Sort is the order of the list. The zero value is Newest.
@@ -243,8 +243,14 @@ func (f Filter) search(conditions *storage.Conditions, bytewise string) {
 
 	contains := "%" + storage.EscapeLike(f.Search) + "%"
 
-	conditions.Add(f.Search != "" && f.Anywhere, `(lower(instances.name) LIKE lower(?) ESCAPE '\' OR instances.id LIKE ? ESCAPE '\' OR instances.shoot_name LIKE ? ESCAPE '\'
-		OR instances.runtime_id LIKE ? ESCAPE '\' OR instances.global_account_id LIKE ? ESCAPE '\' OR instances.subaccount_id LIKE ? ESCAPE '\')`,
+	// LIKE ignores case on SQLite, but not on PostgreSQL. IDs are compared bytewise, because lower is several times slower with other
+	// collations.
+	matches := func(column string) string {
+		return " OR lower(instances." + column + bytewise + ") LIKE lower(?" + bytewise + `) ESCAPE '\'`
+	}
+
+	conditions.Add(f.Search != "" && f.Anywhere, `(lower(instances.name) LIKE lower(?) ESCAPE '\'`+matches("id")+matches("shoot_name")+
+		matches("runtime_id")+matches("global_account_id")+matches("subaccount_id")+")",
 		contains, contains, contains, contains, contains, contains)
 }
 

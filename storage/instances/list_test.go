@@ -190,6 +190,7 @@ func TestListSelects(t *testing.T) {
 		"anywhere, name":      {"case does not matter", instances.Filter{Search: "AME", Anywhere: true}, []string{"e", "d", "c", "b", "a"}},
 		"anywhere, Shoot":     {"a part of a name", instances.Filter{Search: "-a", Anywhere: true, SubAccountID: "sa-2"}, []string{"a"}},
 		"anywhere, runtime":   {"a part of an ID", instances.Filter{Search: "untime-e", Anywhere: true}, []string{"e"}},
+		"anywhere, case":      {"case does not matter in IDs either", instances.Filter{Search: "UNTIME-E", Anywhere: true}, []string{"e"}},
 		"anywhere, wildcards": {"wildcards of LIKE are plain characters", instances.Filter{Search: "%", Anywhere: true}, []string{}},
 		"anywhere, no text":   {"without a text, it selects all", instances.Filter{Anywhere: true}, []string{"e", "d", "c", "b", "a"}},
 		"name":                {"the whole name, in the same case", instances.Filter{Name: "Name"}, []string{}},
