@@ -295,6 +295,37 @@ func TestMissedEvents(t *testing.T) {
 	})
 }
 
+// TestErasedEventsAreNotBehind erases events that the webhook has not examined yet.
+func TestErasedEventsAreNotBehind(t *testing.T) {
+	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {
+		f := newFixture(t, db)
+		f.add("hook", eventlog.Filter{}, nil)
+
+		want := func(reason string, count int) {
+			t.Helper()
+
+			backlog, err := f.store.Backlog(t.Context())
+			if err != nil || backlog.Behind != int64(count) {
+				t.Errorf("%s: got %+v, %v, want %d events behind", reason, backlog, err, count)
+			}
+		}
+
+		f.accept("one", "1", "2")
+		want("no event was examined", 2)
+
+		if err := db.InTx(t.Context(), func(tx storage.Tx) error {
+			_, err := f.events.Erase(t.Context(), tx, "account")
+
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+
+		f.deliver(f.replica(f.store, f.client.Send))
+		want("all events were erased", 0)
+	})
+}
+
 // TestUnreadableWebhook delivers to one webhook while the content of another one cannot be decrypted.
 func TestUnreadableWebhook(t *testing.T) {
 	storagetest.EachDatabase(t, func(t *testing.T, db *storage.DB) {

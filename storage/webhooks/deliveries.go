@@ -209,7 +209,8 @@ type Backlog struct {
 	Dead    int `db:"dead"`
 	// Disabled is the number of disabled webhooks.
 	Disabled int `db:"disabled"`
-	// Behind is the number of events that the enabled webhook with the lowest position has not processed yet.
+	// Behind is the number of events that the enabled webhook with the lowest position has not processed yet. Events that were
+	// removed or erased do not count.
 	Behind int64 `db:"behind"`
 	// Oldest is the time of the oldest event with a pending delivery to an enabled webhook, or zero.
 	Oldest storage.Time `db:"oldest"`
@@ -220,7 +221,7 @@ func (s *Store) Backlog(ctx context.Context) (Backlog, error) {
 	backlog, err := storage.Get[Backlog](ctx, s.db.Reader(), `SELECT
 		(SELECT count(*) FROM webhook_deliveries WHERE NOT dead) AS pending, (SELECT count(*) FROM webhook_deliveries WHERE dead) AS dead,
 		(SELECT count(*) FROM webhooks WHERE disabled_at IS NOT NULL) AS disabled,
-		(SELECT COALESCE(max(events_head.position - webhooks.position), 0) FROM webhooks, events_head WHERE webhooks.disabled_at IS NULL) AS behind,
+		(SELECT count(*) FROM events WHERE position > (SELECT min(position) FROM webhooks WHERE disabled_at IS NULL)) AS behind,
 		(SELECT happened_at FROM events WHERE position = (SELECT min(webhook_deliveries.position) FROM webhook_deliveries
 			JOIN webhooks ON webhooks.id = webhook_id WHERE NOT dead AND disabled_at IS NULL)) AS oldest`)
 
