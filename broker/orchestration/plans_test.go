@@ -177,6 +177,13 @@ func TestPlansEnd(t *testing.T) {
 			f.Errorf("a retry of an expired plan: %v", err)
 		}
 
+		for name, ids := range map[string][]string{"all upgrades": nil, "an unknown upgrade": {"other"}} {
+			if _, err := f.Retry(f.Context(), discarded, orchestration.Retry{OperationIDs: ids}); !failure.Is(err, failure.Conflict) ||
+				!strings.Contains(err.Error(), "was canceled, and none of its upgrades has failed") {
+				f.Errorf("a retry of %s of a discarded plan: %v", name, err)
+			}
+		}
+
 		if _, err := f.Apply(f.Context(), "other", false); !failure.Is(err, failure.NotFound) {
 			f.Errorf("an unknown plan: %v", err)
 		}

@@ -39,7 +39,7 @@ type Retry struct {
 // failures. If no target is retried, Retry continues an orchestration whose conductor has failed.
 //
 // The error is of kind NotFound if there is no such orchestration, Invalid if there are too many IDs, and Conflict if the orchestration
-// is being canceled, is a plan that was not applied, or has a deadline that has passed.
+// is being canceled, is a plan that was not applied, was canceled with all its upgrades, or has a deadline that has passed.
 func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retried, err error) {
 	if count := len(retry.OperationIDs); count > maxRetried {
 		return retried, failure.New(failure.Invalid,
@@ -67,6 +67,10 @@ func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retr
 		}
 
 		if len(retried.Targets) == 0 {
+			if err := o.checkCanceled(ctx, tx, orchestration, retried); err != nil {
+				return err
+			}
+
 			return o.restart(ctx, tx, orchestration)
 		}
 
@@ -91,6 +95,27 @@ func (o Orders) Retry(ctx context.Context, id string, retry Retry) (retried Retr
 	})
 
 	return retried, err
+}
+
+// checkCanceled rejects the retry of an orchestration or a plan that was canceled with all its upgrades. A response without targets
+// would look like a success.
+func (o Orders) checkCanceled(ctx context.Context, tx storage.Tx, orchestration environment.Orchestration, retried Retried) error {
+	if orchestration.State != environment.OrchestrationCanceled || len(retried.Old) > 0 {
+		return nil
+	}
+
+	stats, err := o.Orchestrations.Stats(ctx, tx, orchestration.ID)
+	if err != nil {
+		return err
+	}
+
+	for state := range stats {
+		if state != string(environment.TargetCanceled) && state != string(environment.TargetLeftOut) {
+			return nil
+		}
+	}
+
+	return failure.New(failure.Conflict, "The orchestration was canceled, and none of its upgrades has failed, so there is nothing to retry. Order a new one.")
 }
 
 // Retryable reports whether Retry can have an effect on an orchestration: it has failed targets, or its conductor has failed. stats
