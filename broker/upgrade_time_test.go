@@ -42,7 +42,7 @@ func TestUpgradeTime(t *testing.T) {
 	b.want("a time in an order", b.put(instanceID, order(with("parameters", map[string]any{"region": "eu-west-1", "upgradeTime": "2030-01-02T22:00:00Z"}))), 400)
 	b.move(b.want("an order", b.put(instanceID, order()), 202).text("operation"), process.Succeeded)
 
-	for _, bad := range []string{"tomorrow", "2030-01-02T22:00:00", "2030-01-01T22:00:00Z", "2030-01-04T22:00:00Z"} {
+	for _, bad := range []string{"", "tomorrow", "2030-01-02T22:00:00", "2030-01-01T22:00:00Z", "2030-01-04T22:00:00Z"} {
 		b.want("a bad time: "+bad, b.patch(instanceID, choose(bad)), 400)
 	}
 
