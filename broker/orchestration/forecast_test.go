@@ -200,6 +200,26 @@ func TestForecastOfStarts(t *testing.T) {
 			[]orchestrations.Start{{NotBefore: at(5, 12, 0), Count: 1}, inWindow(2, 1)},
 			at(5, 12, 10), at(5, 12, 30),
 		},
+		"running at the time of an owner": {
+			"no wave waits for it",
+			func(s *fleet.Strategy) {
+				s.MaintenanceWindow, s.Waves, s.Deadline = false, []fleet.Wave{{Number: 1, Soak: "2h"}}, at(9, 0, 0)
+			},
+			[]orchestrations.Start{{Running: true, NotBefore: at(2, 2, 55), Count: 1}, {Wave: 2, NotBefore: now, Count: 1}},
+			at(2, 3, 10), at(2, 3, 30),
+		},
+		"worker of an owner": {
+			"an upgrade at the time of its owner occupies a worker",
+			func(s *fleet.Strategy) {
+				s.MaintenanceWindow, s.Parallel, s.Deadline = false, &fleet.Parallel{Workers: 1}, at(9, 0, 0)
+			},
+			[]orchestrations.Start{{Running: true, NotBefore: at(2, 2, 55), Count: 1}, {Wave: 1, NotBefore: now, Count: 1}},
+			at(2, 3, 15), at(2, 3, 45),
+		},
+		"only at the time of an owner": {
+			"the orchestration waits for it", func(s *fleet.Strategy) { s.MaintenanceWindow, s.Deadline = false, at(9, 0, 0) },
+			[]orchestrations.Start{{Running: true, NotBefore: at(2, 2, 55), Count: 1}}, at(2, 3, 5), at(2, 3, 15),
+		},
 		"unreadable": {
 			"a window that cannot be read has no next occurrence", nil,
 			[]orchestrations.Start{{Wave: 1, Window: "x", NotBefore: at(1, 0, 0), NotAfter: at(1, 1, 0), Count: 1}},

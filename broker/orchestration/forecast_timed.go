@@ -36,11 +36,15 @@ func endOfStarts(orchestration environment.Orchestration, starts []orchestration
 		begin = soaked
 	}
 
-	end, last := begin, 0
+	end, last, chosen := begin, 0, ofWave(starts, 0)
 
 	for _, start := range starts {
 		last = max(last, start.Wave)
 	}
+
+	// Running upgrades that no wave waits for occupy workers nevertheless.
+	busy := slices.DeleteFunc(slices.Clone(chosen), func(start orchestrations.Start) bool { return !start.Running })
+	free := now.Add(each / 2) //nolint:mnd // a running upgrade counts as half done
 
 	for number := 1; number <= last; number++ {
 		targets := ofWave(starts, number)
@@ -49,7 +53,7 @@ func endOfStarts(orchestration environment.Orchestration, starts []orchestration
 		}
 
 		var simulated bool
-		if end, simulated = endOfWave(strategy, targets, each, begin); !simulated {
+		if end, simulated = endOfWave(strategy, append(targets, busy...), each, begin, free); !simulated {
 			return time.Time{}
 		}
 
@@ -58,9 +62,14 @@ func endOfStarts(orchestration environment.Orchestration, starts []orchestration
 		}
 	}
 
-	for _, chosen := range ofWave(starts, 0) {
-		if chosen.NotBefore.Add(each).After(end) {
-			end = chosen.NotBefore.Add(each)
+	for _, start := range chosen {
+		ends := start.NotBefore.Add(each)
+		if start.Running {
+			ends = free
+		}
+
+		if ends.After(end) {
+			end = ends
 		}
 	}
 
@@ -143,15 +152,23 @@ func queues(limits fleet.Parallel, starts []orchestrations.Start, begin time.Tim
 	return waiting
 }
 
-// endOfWave simulates the workers and returns when the last upgrade of the wave ends. It returns false if the simulation reaches
-// maxOccurrences, or if a window has no further occurrence.
-func endOfWave(strategy fleet.Strategy, targets []orchestrations.Start, each time.Duration, begin time.Time) (time.Time, bool) {
+// endOfWave simulates the workers and returns when the last upgrade of the wave ends. Running upgrades of wave 0 occupy workers until
+// free, but the wave does not wait for them. It returns false if the simulation reaches maxOccurrences, or if a window has no further
+// occurrence.
+func endOfWave(strategy fleet.Strategy, targets []orchestrations.Start, each time.Duration, begin, free time.Time) (time.Time, bool) {
 	waiting, end := queues(*strategy.Parallel, targets, begin), begin
 
 	for i := range waiting {
 		for waiting[i].Running && waiting[i].Count > 0 {
-			end = begin.Add(each / 2) //nolint:mnd // a running upgrade counts as half done
-			waiting[i].start(end)
+			switch {
+			case waiting[i].Wave > 0:
+				end = begin.Add(each / 2) //nolint:mnd // a running upgrade counts as half done
+				waiting[i].start(end)
+			case free.After(begin):
+				waiting[i].start(free)
+			default:
+				waiting[i].Count = 0
+			}
 		}
 	}
 

@@ -11,7 +11,7 @@ import (
 // Start is a group of unfinished targets that have the same wave, provider, region, state, maintenance window and next occurrence
 // of this window. Count is the number of targets in the group.
 type Start struct {
-	// Wave is 0 for pending targets whose owners have chosen a time, because these targets do not delay waves.
+	// Wave is 0 for targets whose owners have chosen a time, because these targets do not delay waves.
 	Wave int
 	// Running is true if the targets are in progress, and false if they are pending.
 	Running          bool
@@ -34,7 +34,7 @@ func (s *Store) Starts(ctx context.Context, tx storage.Tx, id string) ([]Start, 
 		NotBefore storage.Time `db:"not_before"`
 		NotAfter  storage.Time `db:"not_after"`
 		Count     int          `db:"count"`
-	}](ctx, tx, `SELECT CASE WHEN chosen_at IS NULL OR state = 'in progress' THEN wave ELSE 0 END AS start_wave, state = 'in progress' AS running,
+	}](ctx, tx, `SELECT CASE WHEN chosen_at IS NULL THEN wave ELSE 0 END AS start_wave, state = 'in progress' AS running,
 			provider, region, CASE WHEN chosen_at IS NULL THEN maintenance_window ELSE '' END AS start_window, not_before, not_after,
 			count(*) AS count
 		FROM orchestration_targets WHERE orchestration_id = ? AND state IN ('pending', 'in progress')

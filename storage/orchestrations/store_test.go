@@ -461,10 +461,11 @@ func TestStarts(t *testing.T) {
 		begin, end, chosen := now.Add(time.Hour), now.Add(2*time.Hour), now.Add(9*time.Hour)
 		waiting := environment.Target{Provider: "aws", Region: "eu", Wave: 2, Window: window, NotBefore: begin, NotAfter: end}
 
-		first, second, other, owners := waiting, waiting, waiting, waiting
+		first, second, other, owners, started := waiting, waiting, waiting, waiting, waiting
+		started.InstanceID, started.Region = "started", "us"
 		first.InstanceID, second.InstanceID, other.InstanceID, other.Region, owners.InstanceID = "a", "b", "c", "us", "owner's"
 
-		f.add(first, second, other, owners,
+		f.add(first, second, other, owners, started,
 			environment.Target{InstanceID: "running", Provider: "aws", Region: "eu"},
 			environment.Target{InstanceID: "ended", State: environment.TargetSucceeded},
 		)
@@ -474,11 +475,16 @@ func TestStarts(t *testing.T) {
 				f.Errorf("a time for a running upgrade returned %v", err)
 			}
 
-			return f.store.ChooseTime(f.Context(), tx, id, "owner's", chosen, "owner")
+			return errors.Join(
+				f.store.ChooseTime(f.Context(), tx, id, "owner's", chosen, "owner"),
+				f.store.ChooseTime(f.Context(), tx, id, "started", chosen, "owner"),
+			)
 		})
+		f.upgrade("started")
 
 		got, err := f.store.Starts(f.Context(), f.db.Reader(), id)
 		if diff := cmp.Diff([]orchestrations.Start{
+			{Running: true, Provider: "aws", Region: "us", NotBefore: now, Count: 1},
 			{Provider: "aws", Region: "eu", NotBefore: chosen, Count: 1},
 			{Wave: 1, Running: true, Provider: "aws", Region: "eu", NotBefore: now, Count: 1},
 			{Wave: 2, Provider: "aws", Region: "eu", Window: window, NotBefore: begin, NotAfter: end, Count: 2},
