@@ -29,6 +29,7 @@ func run(ctx context.Context, settings service.Config) error {
 	}
 
 	logging.CaptureLibraries(log)
+	program.WarnUnknown(log, program.Prefix, service.DefaultConfig(), os.Environ())
 
 	broker, err := service.New(ctx, settings, log)
 	if err != nil {

@@ -32,6 +32,7 @@ func run(ctx context.Context, settings service.Config) error {
 	}
 
 	logging.CaptureLibraries(log)
+	program.WarnUnknown(log, program.Prefix, service.DefaultConfig(), os.Environ())
 
 	settings.Rendering.Enabled = true
 

@@ -31,6 +31,7 @@ func run(ctx context.Context, settings service.Config) error {
 	}
 
 	logging.CaptureLibraries(log)
+	program.WarnUnknown(log, program.Prefix, service.DefaultConfig(), os.Environ())
 
 	provisioner, err := service.New(ctx, settings, nil, log)
 	if err != nil {

@@ -6,13 +6,18 @@ import (
 	"flag"
 	"os"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/environment-broker/environment-broker/internal/logging"
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/sandbox"
 )
 
 func main() {
-	programs := sandbox.Programs{Libraries: logging.CaptureLibraries}
+	programs := sandbox.Programs{Libraries: func(log logrus.FieldLogger) {
+		logging.CaptureLibraries(log)
+		program.WarnUnknown(log, sandbox.Prefix, sandbox.DefaultConfig(), os.Environ())
+	}}
 
 	os.Exit(program.Program[sandbox.Config]{
 		Name: "sandbox", About: "a broker, a Provisioner and a garden on one machine, for a first look and for development",

@@ -1,0 +1,53 @@
+package program
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/sirupsen/logrus"
+
+	"github.com/environment-broker/environment-broker/internal/failure"
+)
+
+// serviceLink matches the names of the variables that Kubernetes sets in containers for a Service, without the name of the Service.
+var serviceLink = regexp.MustCompile(`^(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// WarnUnknown logs a warning for each variable with the prefix that the configuration does not have, because it has no effect and may be
+// misspelled. The warning names a similar variable if there is one. WarnUnknown ignores empty variables and the variables that Kubernetes
+// sets for Services, such as those of a Service named app. environment has the form of os.Environ.
+func WarnUnknown(log logrus.FieldLogger, prefix string, defaults any, environment []string) {
+	variables := env.ToMap(environment)
+	known := make([]string, 0, len(variables))
+
+	for _, variable := range Variables(prefix, defaults) {
+		known = append(known, variable.Name)
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if !strings.HasPrefix(name, prefix) || variables[name] == "" || slices.Contains(known, name) || isServiceLink(name, variables) {
+			continue
+		}
+
+		log.Warnf("unknown environment variable %s has no effect%s", name, failure.Suggestion(name, known))
+	}
+}
+
+// isServiceLink reports whether Kubernetes has set the variable for a Service. Kubernetes sets the host and the port of each Service, so
+// a variable such as APP_DATABSE_PORT alone belongs to none.
+func isServiceLink(name string, variables map[string]string) bool {
+	for host := range variables {
+		service, found := strings.CutSuffix(host, "_SERVICE_HOST")
+		if !found || variables[service+"_SERVICE_PORT"] == "" {
+			continue
+		}
+
+		if rest, belongs := strings.CutPrefix(name, service+"_"); belongs && serviceLink.MatchString(rest) {
+			return true
+		}
+	}
+
+	return false
+}
