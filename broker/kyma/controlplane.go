@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -177,11 +178,11 @@ func (c *ControlPlane) connect() (*http.Client, *url.URL, error) {
 	return client, address, nil
 }
 
-// decode decodes a response from the API server. It returns false if the status is 404.
+// decode decodes a response from the API server. It returns false if the API server says that the object does not exist.
 func decode(response *http.Response, into any) (bool, error) {
 	switch {
 	case response.StatusCode == http.StatusNotFound:
-		return false, nil
+		return false, checkMissing(response.Body)
 	case response.StatusCode == http.StatusBadRequest:
 		return false, refused("the control plane rejects the labels of the plan or of the version: use shorter names")
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
@@ -204,6 +205,24 @@ func decode(response *http.Response, into any) (bool, error) {
 	default:
 		return true, nil
 	}
+}
+
+// checkMissing returns an error unless the body of a response with the status 404 is that of an API server. The page of a proxy does not
+// prove that an object is missing.
+func checkMissing(body io.Reader) error {
+	const maxStatus = 64 << 10
+
+	content, err := io.ReadAll(io.LimitReader(body, maxStatus))
+	if err != nil {
+		return away(err, "its response was interrupted")
+	}
+
+	var status metav1.Status
+	if json.Unmarshal(content, &status) != nil || status.Kind != "Status" {
+		return away(nil, "it responds with status 404, but not like an API server")
+	}
+
+	return nil
 }
 
 // client returns a client with the current kubeconfig. client-go shares the connections of equal kubeconfigs.

@@ -30,6 +30,8 @@ type controlPlane struct {
 	secrets []corev1.Secret
 	configs []corev1.ConfigMap
 	status  int
+	// page, if not empty, is the page of a proxy that responds with status 404 instead of the ConfigMap with the versions.
+	page string
 }
 
 func (c *controlPlane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -49,6 +51,11 @@ func (c *controlPlane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case err != nil:
 		w.WriteHeader(http.StatusBadRequest)
+
+		return
+	case own && path == "configmaps/kyma-versions" && c.page != "":
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(c.page))
 
 		return
 	case own && path == "secrets":
@@ -78,7 +85,7 @@ func (c *controlPlane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answer == nil {
 		w.WriteHeader(http.StatusNotFound)
 
-		return
+		answer = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}
 	}
 
 	content, err := json.Marshal(answer)
@@ -341,6 +348,20 @@ func TestMalformedVersions(t *testing.T) {
 	if _, err := complete("2.0.0, 3.0.0"); !failure.Is(err, failure.Permanent) ||
 		!strings.Contains(err.Error(), "the value of GA_global in the ConfigMap kyma-versions of the control plane is not a Kyma version") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestVersionsBehindAProxy checks that the page of a proxy does not count as a missing ConfigMap: the runtime would get the default
+// version instead of its account's.
+func TestVersionsBehindAProxy(t *testing.T) {
+	t.Parallel()
+
+	for _, page := range []string{"<html>not found</html>", "404 page not found\n", `{"error": "no route"}`} {
+		_, err := newKyma(t, &controlPlane{page: page}).Complete(t.Context(), ordered())
+		if !failure.Is(err, failure.Transient) || !strings.Contains(err.Error(), "it responds with status 404, but not like an API server") ||
+			strings.Contains(err.Error(), page) {
+			t.Errorf("%s: %v", page, err)
+		}
 	}
 }
 
