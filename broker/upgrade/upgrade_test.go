@@ -158,10 +158,10 @@ func TestUpgrade(t *testing.T) {
 		},
 		"version of the cluster": {
 			"a version of the operator",
-			upgrade.Order{Kind: cluster, Version: "1.36.1"},
+			upgrade.Order{Kind: cluster, Version: "1.35.1"},
 			func(*environment.Instance) {},
-			upgrade.Accepted{Versions: upgrade.Versions{From: "1.34.2", To: "1.36.1"}},
-			environment.Upgrade{Version: "1.36.1"},
+			upgrade.Accepted{Versions: upgrade.Versions{From: "1.34.2", To: "1.35.1"}},
+			environment.Upgrade{Version: "1.35.1"},
 		},
 		"later cluster": {
 			"a cluster keeps a later version than that of the plan",
@@ -233,6 +233,14 @@ func TestRefused(t *testing.T) {
 		}, failure.Invalid, "belongs to the tenant"},
 		"downgrade": {"Kubernetes cannot be downgraded", upgrade.Order{Kind: cluster, Version: "1.33"}, nil, failure.Invalid, "cannot be downgraded to 1.33"},
 		"patch":     {"nor can patch versions", upgrade.Order{Kind: cluster, Version: "1.34.1"}, nil, failure.Invalid, "cannot be downgraded"},
+		"skipped": {
+			"neither the Provisioner nor Gardener skips a minor version", upgrade.Order{Kind: cluster, Version: "1.36"}, nil, failure.Invalid,
+			"The cluster has Kubernetes 1.34.2, and an upgrade to 1.36 would skip a minor version. Upgrade it to 1.35 first.",
+		},
+		"major": {
+			"nor does it change the major version", upgrade.Order{Kind: cluster, Version: "9.9.9"}, nil, failure.Invalid,
+			"an upgrade to 9.9.9 would skip a minor version",
+		},
 		"no version": {
 			"a version with a prefix", upgrade.Order{Kind: cluster, Version: "v1.35"}, nil, failure.Invalid, "such as 1.34",
 		},

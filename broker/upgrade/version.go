@@ -31,11 +31,19 @@ func CheckVersion(kind, version string) error {
 	}
 }
 
-// checkKubernetes returns an error of kind Invalid if the wanted version is lower than the current one. Gardener checks whether it
-// offers the version.
+// checkKubernetes returns an error of kind Invalid if the wanted version is lower than the current one, or skips a minor version. Neither
+// the Provisioner nor Gardener accepts such an upgrade of any cluster. Gardener checks whether it offers the version.
 func checkKubernetes(current, wanted string) error {
 	if isLower(wanted, current) {
 		return failure.New(failure.Invalid, "The cluster has Kubernetes %s, and Kubernetes cannot be downgraded to %s.", current, wanted)
+	}
+
+	had, hadErr := semver.NewVersion(current)
+	to, toErr := semver.NewVersion(wanted)
+
+	if hadErr == nil && toErr == nil && (to.Major() != had.Major() || to.Minor() > had.Minor()+1) {
+		return failure.New(failure.Invalid, "The cluster has Kubernetes %s, and an upgrade to %s would skip a minor version. Upgrade it to %d.%d first.",
+			current, wanted, had.Major(), had.Minor()+1)
 	}
 
 	return nil
