@@ -197,6 +197,10 @@ var phrases = []phrase{
 		"", "Gardener rejects the credentials binding: an operator must create it, or correct the broker's APP_TARGET_SECRETS",
 	},
 	{
+		regexp.MustCompile(`kymaConfig\.version: there is no release "`),
+		"", "the Provisioner has no Kyma release of the ordered version: choose another version",
+	},
+	{
 		regexp.MustCompile(`APP_KYMA_RELEASES_PATH`),
 		"", "the Provisioner has no releases of Kyma: an operator must set its APP_KYMA_RELEASES_PATH",
 	},
