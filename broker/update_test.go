@@ -28,9 +28,13 @@ func TestSynchronousUpdates(t *testing.T) {
 		"NoVersion":      {"M5: no version requests no maintenance", with("maintenance_info", map[string]any{})},
 		"Context":        {"F8: the context changes nothing else", with("context", with("organization_name", "renamed"))},
 		"Active":         {"the instance is already active", with("context", with("active", true))},
-		"NoPrevious":     {"F18: null equals an absent value", with("previous_values", nil)},
-		"NullPlan":       {"F5: null equals an absent value", with("plan_id", nil)},
-		"Previous":       {"F18: previous_values are ignored", with("previous_values", with("plan_id", 5))},
+		"NoAdministrators": {
+			"the user who ordered the instance stays its administrator", with("parameters", with("administrators", []string{})),
+		},
+		"NoIssuer":   {"an empty object is treated as absent", with("parameters", with("oidc", map[string]any{}))},
+		"NoPrevious": {"F18: null equals an absent value", with("previous_values", nil)},
+		"NullPlan":   {"F5: null equals an absent value", with("plan_id", nil)},
+		"Previous":   {"F18: previous_values are ignored", with("previous_values", with("plan_id", 5))},
 	}
 
 	b := newFixture(t)

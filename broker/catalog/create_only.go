@@ -101,7 +101,7 @@ func (p *Plan) repeats(instance environment.Instance, name string, value json.Ra
 
 // repeatsModules reports whether the modules parameter is absent or chooses the modules that the cluster has.
 func (p *Plan) repeatsModules(cluster environment.Cluster, given modulesParameters) bool {
-	if given.Default == nil && given.List == nil {
+	if given.absent() {
 		return true
 	}
 

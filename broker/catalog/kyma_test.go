@@ -125,6 +125,11 @@ func TestUpdatedModules(t *testing.T) {
 		t.Errorf("an update changed the instance: %v", got)
 	}
 
+	if updated, err := plan.Update(instance, json.RawMessage(`{"modules": {}}`)); err != nil || string(updated.Parameters) != `{}` ||
+		!cmp.Equal(updated.Cluster.Kyma.Modules, []string{"eventing"}) {
+		t.Errorf("modules without fields are treated as absent: got %s, %v", updated.Parameters, err)
+	}
+
 	if _, err := plan.Update(instance, json.RawMessage(`{"kymaVersion": "1.1.0"}`)); err == nil || !strings.Contains(err.Error(), "cannot be changed after creation") {
 		t.Errorf("another version: %v", err)
 	}

@@ -15,6 +15,9 @@ type modulesParameters struct {
 	List []moduleChoice `json:"list"`
 }
 
+// absent reports whether the parameter was not sent or is an empty object, which both mean the same.
+func (given modulesParameters) absent() bool { return given.Default == nil && given.List == nil }
+
 // moduleChoice is an entry of modulesParameters.List.
 type moduleChoice struct {
 	Name string `json:"name"`
@@ -43,7 +46,7 @@ func (p *Plan) offeredModules() []offeredModule {
 
 // changeModules applies the modules parameter of an update to the cluster.
 func (p *Plan) changeModules(cluster *environment.Cluster, given modulesParameters, violations *Violations) {
-	if given.Default == nil && given.List == nil {
+	if given.absent() {
 		return
 	}
 

@@ -26,6 +26,9 @@ const (
 	paramKymaVersion   = "kymaVersion"
 	paramProtection    = "deletionProtection"
 	paramUpgradeTime   = "upgradeTime"
+
+	paramOIDC           = "oidc"
+	paramAdministrators = "administrators"
 )
 
 // maxName is the maximum length of a runtime's name, in characters. The Shoot has a separate, shorter name.
@@ -115,7 +118,7 @@ func ownParameters() []string {
 // cluster, the kubeconfig of a cluster that the tenant brings, the Kyma modules, and the deletion protection.
 func updatable() []string {
 	return []string{
-		paramMachineType, paramAutoScalerMin, paramAutoScalerMax, paramVolumeSize, paramMaxSurge, "maxUnavailable", "oidc", "administrators",
+		paramMachineType, paramAutoScalerMin, paramAutoScalerMax, paramVolumeSize, paramMaxSurge, "maxUnavailable", paramOIDC, paramAdministrators,
 		paramKubeconfig, paramModules, paramProtection,
 	}
 }

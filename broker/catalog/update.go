@@ -18,7 +18,8 @@ type Updated struct {
 	DeletionProtection *bool
 	// UpgradeTime is when the instance's next upgrade with a deadline starts, or zero if the update does not choose a time.
 	UpgradeTime time.Time
-	// Parameters contains the sent parameters, except for repeated create-only parameters.
+	// Parameters contains the sent parameters that replace stored ones: not repeated create-only parameters, nor values that count as
+	// absent. The value of oidc includes the stored fields that the update omits.
 	Parameters json.RawMessage
 }
 
@@ -59,7 +60,7 @@ func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (Upda
 		return Updated{}, err
 	}
 
-	return Updated{cluster, given.DeletionProtection, upgradeTime, changes}, nil
+	return Updated{cluster, given.DeletionProtection, upgradeTime, given.merge(instance.Request.Parameters, changes)}, nil
 }
 
 // upgradeTime parses UpgradeTime. It returns zero if the parameter is absent.

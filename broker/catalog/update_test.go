@@ -227,6 +227,51 @@ func TestUpdateRepeatsCreateOnlyParameters(t *testing.T) {
 	}
 }
 
+// TestUpdateIgnoresAbsentValues checks that values which count as absent do not replace the stored parameters, which a fetch returns, and
+// that the fields of oidc which an update omits stay in them.
+func TestUpdateIgnoresAbsentValues(t *testing.T) {
+	t.Parallel()
+
+	const stored = `{"administrators":["anna"],"oidc":{"clientID":"c","issuerURL":"https://issuer.example.com"}}`
+
+	cases := map[string]struct{ reason, ordered, sent, kept string }{
+		"Administrators": {"an empty list changes nothing", stored, `{"administrators":[],"autoScalerMin":5}`, `{"autoScalerMin":5}`},
+		"EmptyOIDC":      {"no field changes", stored, `{"oidc":{}}`, `{}`},
+		"BlankOIDC":      {"no field changes", stored, `{"oidc":{"clientID":"","signingAlgs":[]}}`, `{}`},
+		"PartOfOIDC": {
+			"the other fields are unchanged", stored, `{"oidc":{"groupsClaim":"teams","clientID":""}}`,
+			`{"oidc":{"clientID":"c","groupsClaim":"teams","issuerURL":"https://issuer.example.com"}}`,
+		},
+		"List": {
+			"a list of one has the form in which it was sent", stored, `{"oidc":{"list":[{"clientID":"d","issuerURL":"https://x.example.com"}]}}`,
+			`{"oidc":{"list":[{"clientID":"d","issuerURL":"https://x.example.com"}]}}`,
+		},
+		"OfList": {
+			"the fields of a stored list are unchanged, too", `{"oidc":{"list":[{"clientID":"c","issuerURL":"https://issuer.example.com"}]}}`,
+			`{"oidc":{"usernameClaim":"email"}}`,
+			`{"oidc":{"clientID":"c","issuerURL":"https://issuer.example.com","usernameClaim":"email"}}`,
+		},
+		"FirstOIDC": {
+			"nothing is stored", `{}`, `{"oidc":{"clientID":"c","issuerURL":"https://issuer.example.com"}}`,
+			`{"oidc":{"clientID":"c","issuerURL":"https://issuer.example.com"}}`,
+		},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			cluster := made()
+			cluster.OIDC = issuer()
+
+			updated, err := plan(t, planAWS).Update(orderedAs(cluster, test.ordered), json.RawMessage(test.sent))
+			if err != nil || string(updated.Parameters) != test.kept {
+				t.Errorf("%s: got %s, %v, want %s", test.reason, updated.Parameters, err, test.kept)
+			}
+		})
+	}
+}
+
 // TestUpgrade checks which Kubernetes version a maintenance update or a change of the plan orders. New clusters get 1.34.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()

@@ -60,6 +60,7 @@ func decoders() map[string]string {
 		"broker/console/session/cookie.go":                    "broker/console/session.FuzzCookie",
 		"broker/catalog/binding.go":                           "test/osb.FuzzBody",
 		"broker/catalog/create_only.go":                       "broker/catalog.FuzzParameters",
+		"broker/catalog/merge.go":                             "broker/catalog.FuzzParameters",
 		"broker/catalog/load.go":                              "broker/catalog.FuzzCatalogFile",
 		"broker/catalog/own_cluster.go":                       "test/osb.FuzzBody",
 		"broker/catalog/schema.go":                            "broker/catalog.FuzzParameters",

@@ -1,0 +1,87 @@
+package catalog
+
+import (
+	"encoding/json"
+	"maps"
+)
+
+// merge returns the sent parameters as an update stores them, so that the stored parameters describe the cluster: without parameters that
+// count as absent, and with the fields of oidc that the update omits. given are the decoded sent parameters.
+func (given parameters) merge(stored, sent json.RawMessage) json.RawMessage {
+	var fields, present map[string]json.RawMessage
+
+	if json.Unmarshal(sent, &fields) != nil || len(fields) == 0 {
+		return sent
+	}
+
+	// The stored parameters are an object or empty. If they cannot be decoded, the order is treated as having no parameters.
+	_ = json.Unmarshal(stored, &present)
+
+	merged := maps.Clone(fields)
+
+	if len(given.Administrators) == 0 {
+		delete(merged, paramAdministrators)
+	}
+
+	if given.Modules.absent() {
+		delete(merged, paramModules)
+	}
+
+	if oidc, ok := mergeOIDC(present[paramOIDC], fields[paramOIDC]); ok {
+		merged[paramOIDC] = oidc
+	} else {
+		delete(merged, paramOIDC)
+	}
+
+	if encoded, err := json.Marshal(merged); err == nil {
+		return encoded
+	}
+
+	return sent // cannot happen: the fields were decoded before
+}
+
+// mergeOIDC returns the oidc parameter with the stored fields that the update omits, in the form in which it was sent: an object or a list.
+// It returns false if the update changes nothing.
+func mergeOIDC(stored, sent json.RawMessage) (json.RawMessage, bool) {
+	changes, list := oidcFields(sent)
+	if len(changes) == 0 {
+		return nil, false
+	}
+
+	fields, _ := oidcFields(stored)
+	maps.Copy(fields, changes)
+
+	var merged any = fields
+	if list {
+		merged = map[string]any{"list": []any{fields}}
+	}
+
+	encoded, err := json.Marshal(merged)
+
+	return encoded, err == nil
+}
+
+// oidcFields returns the fields of the value of an oidc parameter that are not empty, and whether the value is a list. The result is empty,
+// but not nil, if there is no value.
+func oidcFields(value json.RawMessage) (fields map[string]any, list bool) {
+	var object struct {
+		List []map[string]any `json:"list"`
+	}
+
+	if json.Unmarshal(value, &object) == nil && len(object.List) > 0 {
+		fields, list = object.List[0], true
+	} else {
+		_ = json.Unmarshal(value, &fields)
+	}
+
+	kept := map[string]any{}
+
+	for name, field := range fields {
+		entries, isList := field.([]any)
+		if field != "" && name != "list" && (!isList || len(entries) > 0) {
+			kept[name] = field
+		}
+	}
+
+	return kept, list
+}
