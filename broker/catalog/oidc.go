@@ -33,8 +33,7 @@ func (given oidcParameters) mergeInto(present *environment.OIDC) *environment.OI
 		fields = given.List[0]
 	}
 
-	if fields.ClientID == "" && fields.IssuerURL == "" && fields.GroupsClaim == "" && fields.UsernameClaim == "" &&
-		fields.UsernamePrefix == "" && len(fields.SigningAlgs) == 0 {
+	if blank(fields) {
 		return present
 	}
 
@@ -56,9 +55,15 @@ func (given oidcParameters) mergeInto(present *environment.OIDC) *environment.OI
 	return &merged
 }
 
-// check rejects a list together with a single issuer or client ID.
+// blank reports whether no field has a value.
+func blank(fields environment.OIDC) bool {
+	return fields.ClientID == "" && fields.IssuerURL == "" && fields.GroupsClaim == "" && fields.UsernameClaim == "" &&
+		fields.UsernamePrefix == "" && len(fields.SigningAlgs) == 0
+}
+
+// check rejects a list together with individual fields, which would have no effect.
 func (given oidcParameters) check(violations *Violations) {
-	violations.require(len(given.List) == 0 || given.ClientID == "" && given.IssuerURL == "", "oidc", ruleOIDC,
+	violations.require(len(given.List) == 0 || blank(given.OIDC), paramOIDC, ruleOIDC,
 		"must contain either a list or individual fields, not both")
 }
 

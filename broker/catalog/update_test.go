@@ -144,6 +144,7 @@ func TestUpdateRejects(t *testing.T) {
 		"TwoIssuers":   {"a cluster has at most one issuer", planAWS, `{"oidc":{"list":[{"clientID":"c","issuerURL":"https://x"},{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc.list: must have at most 1 entry, but has 2"},
 		"BothForms":    {"a list and individual fields contradict each other", planAWS, `{"oidc":{"clientID":"c","issuerURL":"https://x","list":[{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc: must contain either a list or individual fields"},
 		"EmptyTime":    {"an empty text is no time", planAWS, `{"upgradeTime":""}`, "upgradeTime: must not be empty"},
+		"ClaimBeside":  {"the broker would ignore the field", planAWS, `{"oidc":{"groupsClaim":"teams","list":[{"clientID":"d","issuerURL":"https://y"}]}}`, "oidc: must contain either a list or individual fields"},
 		"UnknownField": {"unknown fields are rejected", planAWS, `{"oidc":{"clientId":"c"}}`, "oidc.clientId: the plan has no such parameter; did you mean \"clientID\"?"},
 	}
 
