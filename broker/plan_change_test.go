@@ -66,6 +66,10 @@ func TestPlanChange(t *testing.T) {
 		b.Errorf("F10: the repeated request got another operation: %s", again.Raw)
 	}
 
+	b.want("C4: platforms that send plan_id with every update do not know the new plan yet",
+		b.patch(instanceID, map[string]any{"plan_id": planAWS, "parameters": with("autoScalerMax", 9)}), 422, "ConcurrencyError")
+	b.want("C4: nor its version", b.patch(instanceID, with("maintenance_info", with("version", "1.0.0"))), 422, "ConcurrencyError")
+
 	if got := b.get(instanceID); got.text("plan_id") != planAWS {
 		b.Errorf("a fetch returns the current plan: %s", got.Raw)
 	}

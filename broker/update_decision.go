@@ -258,9 +258,10 @@ func (a *api) repeatedUpdate(ctx context.Context, tx storage.Tx, request updateR
 		return outcome{}, err
 	}
 
+	// The request suits the plan before the running update, so it is rejected only because of this update.
 	target, err := a.targetPlan(request, after)
 	if err != nil {
-		return outcome{}, err
+		return outcome{}, concurrent()
 	}
 
 	update, err := a.resolveUpdate(request, after, target)
