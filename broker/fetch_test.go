@@ -66,6 +66,24 @@ func TestFetchedFields(t *testing.T) {
 	}
 }
 
+// TestFetchAfterAnUpdateOfOIDC changes one field of oidc. A fetch must show the other fields, too, because the cluster keeps them.
+func TestFetchAfterAnUpdateOfOIDC(t *testing.T) {
+	b := newFixture(t)
+	b.move(b.put(instanceID, order(with("parameters", map[string]any{
+		"region": "eu-west-1", "oidc": map[string]any{"clientID": "cluster", "issuerURL": "https://issuer.example.com"},
+	}))).text("operation"), process.Succeeded)
+
+	change := with("parameters", with("oidc", map[string]any{"groupsClaim": "teams"}))
+	b.succeed(b.want("an update", b.patch(instanceID, change), 202).text("operation"))
+
+	want := map[string]any{"clientID": "cluster", "issuerURL": "https://issuer.example.com", "groupsClaim": "teams"}
+	if diff := cmp.Diff(want, b.get(instanceID).Body["parameters"].(map[string]any)["oidc"]); diff != "" {
+		t.Errorf("oidc: -want +got\n%s", diff)
+	}
+
+	b.want("the update is already applied", b.patch(instanceID, change), 200)
+}
+
 func TestParametersAreAnObject(t *testing.T) {
 	b := newFixture(t)
 	b.move(b.put(instanceID, order(with("parameters", nil))).text("operation"), process.Succeeded)
