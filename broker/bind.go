@@ -185,7 +185,7 @@ func (a *api) bindableInstance(ctx context.Context, tx storage.Tx, request bindR
 	case request.account != "" && request.account != instance.GlobalAccountID:
 		return instance, invalid(textOtherAccount)
 	case request.serviceID != "" && request.serviceID != instance.ServiceID || request.planID != "" && request.planID != instance.PlanID:
-		return instance, invalid(textWrongIDs)
+		return instance, wrongIDs(instance)
 	case phase == environment.Creating, phase == environment.Suspending, phase == environment.Resuming:
 		return instance, concurrent()
 	case phase != environment.Active, instance.RuntimeID == "":

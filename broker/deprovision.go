@@ -75,7 +75,7 @@ func (a *api) decideDeprovision(ctx context.Context, tx storage.Tx, r request) (
 		}
 
 		if instance.ServiceID != r.query.Get("service_id") || instance.PlanID != r.query.Get("plan_id") {
-			return outcome{}, invalid(textWrongIDs)
+			return outcome{}, wrongIDs(instance)
 		}
 	} else if !deleting {
 		return outcome{}, gone(textNoInstance)

@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"fmt"
 	"net/http"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/httpserver"
 )
 
@@ -33,7 +35,7 @@ const (
 	textDeletionFailed  = "The deletion of this instance failed. Delete it again before you create it again."
 	textNotOffered      = "This plan is not available for new instances. Choose a different plan."
 	textProtected       = "The instance is protected from deletion. Set its deletionProtection parameter to false, or ask an operator to lift the protection, then delete it again."
-	textWrongIDs        = "service_id or plan_id does not match the instance."
+	textWrongIDs        = "service_id or plan_id does not match the instance, whose plan is %[1]s. If the platform shows a different plan, change it to %[1]s with an update of the instance, then try again."
 	textPlanChange      = "The catalog does not allow a change from plan %s to plan %s. Keep the plan, or order a new instance with the requested plan."
 	textMaintenance     = "maintenance_info.version does not match the plan's version in the catalog, which is %s. If the platform's catalog is stale, refresh it, for example with cf update-service-broker."
 	textNotSuspendable  = "Instances of plan %s cannot be suspended, because a suspension deletes the cluster and everything in it."
@@ -56,6 +58,11 @@ const (
 	textRemovalCanceled = "The removal of the binding was canceled. Send the request again."
 	textStillRunning    = "The operation did not finish in time and continues in the background. Send the same request again."
 )
+
+// wrongIDs rejects a request whose service or plan is not the one of the instance. The platform may have missed the end of a plan change.
+func wrongIDs(instance environment.Instance) error {
+	return invalid(fmt.Sprintf(textWrongIDs, instance.PlanName))
+}
 
 func invalid(description string) error { return httpserver.Refuse(http.StatusBadRequest, description) }
 

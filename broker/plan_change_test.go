@@ -86,5 +86,9 @@ func TestPlanChange(t *testing.T) {
 
 	b.want("F6: the opposite change is not allowed", b.patch(instanceID, with("plan_id", planAWS)), 422, "PlanChangeNotSupported")
 	b.want("D12: the initial order still matches", b.put(instanceID, order()), 200)
-	b.want("J1: deletion with the current plan", b.remove(instanceID), 400)
+
+	rejected := b.want("J1: deletion with the former plan", b.remove(instanceID), 400)
+	if text := rejected.text("description"); !strings.Contains(text, "whose plan is large") {
+		b.Errorf("a user whose platform missed the end of the update learns the plan: %s", text)
+	}
 }

@@ -76,7 +76,7 @@ func (a *api) decideUnbind(ctx context.Context, tx storage.Tx, r request) (outco
 	case checkReached(ctx, instance) != nil:
 		return outcome{}, errLostRace
 	case instance.ServiceID != r.query.Get("service_id") || instance.PlanID != r.query.Get("plan_id"):
-		return outcome{}, invalid(textWrongIDs)
+		return outcome{}, wrongIDs(instance)
 	}
 
 	binding, err := a.Bindings.Get(ctx, tx, r.instanceID, r.bindingID)
