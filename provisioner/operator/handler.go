@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/environment-broker/environment-broker/internal/labels/tenancy"
@@ -37,9 +39,22 @@ func NewHandler(options Options) http.Handler {
 	return shared.NewHandler(operatorserver.ProvisionerRoutes(&api{API: shared, runtimes: options.Runtimes}))
 }
 
-// Paths returns the http.ServeMux patterns under which the API is served.
+// Paths returns the http.ServeMux patterns under which the API is served: the first segments of the paths in openapi.yaml.
 func Paths() []string {
-	return []string{"/runtimes", "/runtimes/", "/operations", "/operations/", "/audit", "/audit/", "/auditchain", "/accounts/", "/differences", "/differences/", "/status", "/configuration", "/openapi.yaml"}
+	var patterns []string
+
+	for _, route := range operatorserver.ProvisionerRoutes(&api{}) {
+		pattern, _, nested := strings.Cut(strings.TrimPrefix(route.Path, "/"), "/")
+		if nested {
+			pattern += "/"
+		}
+
+		patterns = append(patterns, "/"+pattern)
+	}
+
+	slices.Sort(patterns)
+
+	return slices.Compact(patterns)
 }
 
 // subjects gives package operatorserver access to the runtimes. It implements operatorserver.Subjects.
