@@ -273,7 +273,7 @@ func wantComplete(t *testing.T, service string, rows []roleRow, fields []string)
 
 	for _, name := range wanted {
 		if !slices.ContainsFunc(rows, func(row roleRow) bool { return row.name == name }) {
-			t.Errorf("the table of the %s lacks %s", service, name)
+			t.Errorf("the table lacks %[2]s: add it to %[1]sRows or, if both services have it, to sharedRows, with the roles that may use it", service, name)
 		}
 	}
 
