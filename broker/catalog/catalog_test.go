@@ -10,7 +10,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -51,28 +50,6 @@ func read(t *testing.T) published {
 	}
 
 	return got
-}
-
-func TestPublicIDsNeverChange(t *testing.T) {
-	t.Parallel()
-
-	want := map[string]string{
-		"kymaruntime": serviceID, "aws": planAWS, "azure": planAzure, "gcp": planGCP, "trial": planTrial, "free": planFree,
-		"azure_lite": planAzureLite, "sap-converged-cloud": planConvergedCloud, "own_cluster": planOwnCluster, "preview": planPreview,
-	}
-	got := map[string]string{}
-
-	for _, service := range read(t).Services {
-		got[service.Name] = service.ID
-
-		for _, plan := range service.Plans {
-			got[plan.Name] = plan.ID
-		}
-	}
-
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("ids: -want +got\n%s", diff)
-	}
 }
 
 func TestPublishedService(t *testing.T) {
