@@ -251,8 +251,13 @@ func (d dashboard) json() ([]byte, error) {
 type metricGroup struct {
 	title    string
 	prefixes []string
-	// shared is true for metrics of both services.
+	// shared is true for metrics of both services. The broker alone has the others.
 	shared bool
+}
+
+// has reports whether the metric with the given name belongs to the group.
+func (g metricGroup) has(name string) bool {
+	return slices.ContainsFunc(g.prefixes, func(prefix string) bool { return strings.HasPrefix(name, namespace+prefix) })
 }
 
 // groups returns the rows of the broker dashboard.
@@ -285,8 +290,7 @@ func metricRows(metrics []metric, groups []metricGroup) []row {
 		one := row{title: group.title}
 
 		for _, each := range metrics {
-			matches := func(prefix string) bool { return strings.HasPrefix(each.name, namespace+prefix) }
-			if slices.ContainsFunc(group.prefixes, matches) {
+			if group.has(each.name) {
 				one.graphs = append(one.graphs, each.graph())
 			}
 		}

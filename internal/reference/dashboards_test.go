@@ -53,7 +53,7 @@ func TestDashboardsShowEveryMetric(t *testing.T) {
 
 		for metric := range exposed {
 			if !shown[metric] {
-				t.Errorf("the dashboard %s does not show %s: add its prefix to groups", name, metric)
+				t.Errorf("the dashboard %s does not show %s: add its prefix to groups in dashboards.go, then run `make generate`", name, metric)
 			}
 		}
 
