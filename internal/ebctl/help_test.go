@@ -2,11 +2,26 @@ package ebctl
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
+
+// TestKindsOfTheProvisioner compares provisionerKinds with the kinds of the Provisioner, whose packages ebctl does not import.
+func TestKindsOfTheProvisioner(t *testing.T) {
+	listed, want := provisionerKinds(), operation.Kinds()
+	slices.Sort(listed)
+	slices.Sort(want)
+
+	if diff := cmp.Diff(want, listed); diff != "" {
+		t.Errorf("provisionerKinds differs from operation.Kinds: -Provisioner +ebctl\n%s", diff)
+	}
+}
 
 // TestHelpNamesItsArguments checks that the help of a command explains only arguments that the command has.
 func TestHelpNamesItsArguments(t *testing.T) {

@@ -31,11 +31,7 @@ func (s *session) operationKinds() []string {
 		return provisionerKinds()
 	}
 
-	return []string{
-		environment.KindProvision, environment.KindUpdate, environment.KindDeprovision, environment.KindSuspend, environment.KindResume,
-		environment.KindUpgradeKyma, environment.KindUpgradeCluster, environment.KindBind, environment.KindUnbind, environment.KindCleanup,
-		environment.KindOrchestrate,
-	}
+	return environment.AllKinds()
 }
 
 // newOperationListCommand returns the command that lists operations of all instances, or of all runtimes of the Provisioner, with

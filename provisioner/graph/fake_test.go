@@ -19,9 +19,11 @@ import (
 	"github.com/environment-broker/environment-broker/provisioner/validation"
 )
 
-// runtimes is a graph.Service whose methods call functions that the test sets. Like orders.Service, Provision validates an order
-// unless its key is known.
+// runtimes is a graph.Service whose methods call functions that the test sets. Methods without a function panic. Like orders.Service,
+// Provision validates an order unless its key is known.
 type runtimes struct {
+	graph.Service
+
 	// known maps the idempotency keys of earlier orders to their operations.
 	known           map[string]operation.Status
 	provision       func(orders.Caller, spec.Runtime) (operation.Status, error)
@@ -40,8 +42,6 @@ type runtimes struct {
 	adoptShoot      func(orders.Caller, orders.Adoption) (orders.Adopted, error)
 	listOperations  func(orders.OperationFilter, orders.Page) (orders.OperationList, error)
 }
-
-var _ graph.Service = runtimes{}
 
 func (r runtimes) Provision(
 	_ context.Context, caller orders.Caller, input spec.Runtime,

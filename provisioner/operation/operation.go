@@ -1,8 +1,8 @@
 // Package operation defines the terms that all processes of the Provisioner share: the kinds of operations, the data that steps
 // work on, and the status that clients see.
 //
-// Kinds and data are stored in the database. To add a kind, add a constant here and a process in package processes. The zero
-// value of a new field of Data must be correct for operations that an older replica accepted.
+// Kinds and data are stored in the database. docs/contributor/add-a-mutation.md lists the places of a new kind. The zero value of
+// a new field of Data must be correct for operations that an older replica accepted.
 package operation
 
 import (

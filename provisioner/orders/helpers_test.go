@@ -190,9 +190,7 @@ func (f *fixture) claimDue() map[string]process.Record {
 	claimed := storagetest.Claim(f, f.ops, process.Claim{
 		Owner: "replica", Limit: 5000,
 		Now: now, Until: now.Add(time.Hour),
-	}, operation.KindProvision, operation.KindProvisionNoInstall, operation.KindDeprovision, operation.KindDeprovisionNoInstall,
-		operation.KindUpgradeShoot, operation.KindHibernate, operation.KindWakeUp, operation.KindUpgrade, operation.KindUpgradeRuntime, operation.KindRollBack,
-		operation.KindReconnectRuntime, "bulk")
+	}, append(operation.Kinds(), "bulk")...)
 
 	records := map[string]process.Record{}
 	for _, work := range claimed {

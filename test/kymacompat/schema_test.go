@@ -113,7 +113,7 @@ func breaks(kyma, ours *ast.Definition) []string {
 	}
 
 	if values := names(kyma.EnumValues); !slices.Equal(values, names(ours.EnumValues)) {
-		broken = append(broken, fmt.Sprintf("its values were %v and are %v", values, names(ours.EnumValues)))
+		broken = append(broken, fmt.Sprintf("its values were %v and are %v: existing clients cannot decode others (operation.PublicKind maps new kinds of operations to them)", values, names(ours.EnumValues)))
 	}
 
 	if !slices.Equal(kyma.Types, ours.Types) {
