@@ -154,7 +154,7 @@ func TestEveryStatementUsesAnIndex(t *testing.T) {
 			for _, statement := range statements {
 				tables := large.planner.readWhole(t, statement)
 				if _, allowed := mayScan()[name]; len(tables) > 0 && !allowed {
-					t.Errorf("the statement scans %s:\n%s\n%v", strings.Join(tables, " and "), statement.Text, statement.Args)
+					t.Errorf("the statement scans %s: add an index or, if a scan is right, the call with its reason to mayScan:\n%s\n%v", strings.Join(tables, " and "), statement.Text, statement.Args)
 				}
 			}
 		})
@@ -232,7 +232,7 @@ func everyMethod(t *testing.T, calls map[string]call, stores map[string]reflect.
 		for i := range store.NumMethod() {
 			method := name + "." + store.Method(i).Name
 			if sendsNothing := []string{"Reader", "OnEnded", "AtEnd", "Retention", "Record", "OpenRecord", "Chain", "Delivery", "ArchiveTo", "KeepFor", "OperationRetention"}; !slices.Contains(sendsNothing, store.Method(i).Name) && !covered[method] {
-				t.Errorf("no call covers the plans of %s: add one to calls", method)
+				t.Errorf("no call covers the plans of %s: add one to calls in plans_calls_test.go", method)
 			}
 		}
 	}

@@ -74,7 +74,7 @@ func TestFaultsHaveTests(t *testing.T) {
 
 			switch {
 			case !named:
-				t.Errorf("%s%s: no test names the row %q", integrations, name, row.Name)
+				t.Errorf("%s%s: no test names the row %q: link a test with //faults:row or //faults:table, as CONTRIBUTING.md describes", integrations, name, row.Name)
 
 				continue
 			case !tests.shown && len(faulttable.Texts(table.Cell(row, faulttable.Shown))) > 0:

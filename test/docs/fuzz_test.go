@@ -169,13 +169,13 @@ func TestEveryDecoderHasAFuzzTarget(t *testing.T) {
 
 	for path, decodes := range found {
 		if decodes && table[path] == "" {
-			t.Errorf("%s decodes a text: add a fuzz target, and name it in decoders", path)
+			t.Errorf("%s decodes a text: add a row to decoders with its fuzz target, or with the reason why it needs none", path)
 		}
 	}
 
 	for path, target := range table {
 		if !found[path] {
-			t.Errorf("%s decodes nothing", path)
+			t.Errorf("%s decodes nothing: remove its row from decoders", path)
 		}
 
 		if strings.Contains(target, ".Fuzz") && !targets[target] {

@@ -71,7 +71,7 @@ func checkDocumented(reporter harness.Reporter, place string, got harness.Reply)
 	})
 
 	if got.Status >= http.StatusBadRequest && !documented {
-		reporter.Errorf("%s: %d %q is missing from the error catalog", place, got.Status, got.Text("error"))
+		reporter.Errorf("%s: %d %q is missing from broker/error_catalog.yaml: add it, then run `make generate`", place, got.Status, got.Text("error"))
 	}
 }
 
