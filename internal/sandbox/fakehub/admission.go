@@ -2,6 +2,8 @@ package fakehub
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,15 +72,13 @@ func checkTemplate(path *field.Path, class string, source v1alpha1.BundleSource)
 		v1alpha1.SourceTypeConfigMaps: len(source.ConfigMaps) > 0, v1alpha1.SourceTypeUpload: source.Upload != nil,
 	}
 
-	if _, known := present[source.Type]; !known {
-		problems = append(problems, field.NotSupported(path.Child("type"), source.Type, []v1alpha1.SourceType{
-			v1alpha1.SourceTypeImage, v1alpha1.SourceTypeGit, v1alpha1.SourceTypeHTTP, v1alpha1.SourceTypeConfigMaps, v1alpha1.SourceTypeUpload,
-		}))
+	types := slices.Sorted(maps.Keys(present))
+
+	if !slices.Contains(types, source.Type) {
+		problems = append(problems, field.NotSupported(path.Child("type"), source.Type, types))
 	}
 
-	for _, kind := range []v1alpha1.SourceType{
-		v1alpha1.SourceTypeImage, v1alpha1.SourceTypeGit, v1alpha1.SourceTypeHTTP, v1alpha1.SourceTypeConfigMaps, v1alpha1.SourceTypeUpload,
-	} {
+	for _, kind := range types {
 		if present[kind] != (source.Type == kind) {
 			problems = append(problems, field.Invalid(path, source.Type, "source."+string(kind)+" must be set if, and only if, type is "+string(kind)))
 		}
