@@ -73,7 +73,7 @@ func (g guarding) newest(ctx context.Context) (*guardedConnection, error) {
 
 	for range g.hosts {
 		if number := <-ended; grace == nil && attempts[number].err == nil {
-			grace = time.AfterFunc(hostGrace, cancel) // then the other attempts fail at once
+			grace = time.AfterFunc(hostGrace, cancel) // then the other attempts fail immediately
 			defer grace.Stop()
 		}
 	}

@@ -130,7 +130,7 @@ func (o Orders) record(ctx context.Context, tx storage.Tx, entry auditlog.Entry)
 	return o.Recorder.Record(ctx, tx, entry)
 }
 
-// Cancel cancels an orchestration: no more upgrades start, and those in progress run to completion. A plan is canceled at once.
+// Cancel cancels an orchestration: no more upgrades start, and those in progress run to completion. A plan is canceled immediately.
 // Cancel does nothing if the orchestration has ended or is being canceled. The error is of kind NotFound if there is no such
 // orchestration.
 func (o Orders) Cancel(ctx context.Context, id string) error {

@@ -30,7 +30,7 @@ const maxRetried = 1000
 type Retry struct {
 	// OperationIDs are the upgrades to retry, at most maxRetried. If it is empty, all failed upgrades are retried.
 	OperationIDs []string
-	// Immediate makes upgrades start at once, even outside the maintenance windows of their instances.
+	// Immediate makes upgrades start immediately, even outside the maintenance windows of their instances.
 	Immediate bool
 }
 

@@ -165,7 +165,7 @@ func TestLeftovers(t *testing.T) {
 
 		insert()
 		record("one", environment.SystemEDP, environment.OutsideLeftOver)
-		record("one", environment.SystemIAS, environment.OutsideCreated) // its system is switched off, so no step has removed it
+		record("one", environment.SystemIAS, environment.OutsideCreated) // its system is turned off, so no step has removed it
 
 		deletion := effect(t, tables, environment.KindDeprovision, "one", func(by process.Record) process.Effect {
 			return rows.Delete(by, instance, []string{"Remove_Runtime", "EDP_Deregistration"})
@@ -196,7 +196,7 @@ func TestLeftovers(t *testing.T) {
 
 		both.Steps = [][]string{{"IAS_Deregistration"}}
 		delete(both.Objects, "leftover edp")
-		want("an object is still recorded, because its system is switched off", both, key)
+		want("an object is still recorded, because its system is turned off", both, key)
 
 		effect(t, tables, environment.KindCleanup, key, func(by process.Record) process.Effect {
 			if err := tables.Objects.Remove(t.Context(), by, environment.OutsideObject{InstanceID: key, System: environment.SystemIAS, Kind: "k"}); err != nil {

@@ -36,18 +36,18 @@ type Parts struct {
 	Rows        Rows
 	Kyma        kyma.Kyma
 	Access      RuntimeAccess
-	// Objects records the objects of instances in the systems below. The client of a system that is switched off is nil.
+	// Objects records the objects of instances in the systems below. The client of a system that is turned off is nil.
 	Objects Objects
 	EDP     *edp.Client
 	IAS     *ias.Client
 	AvS     *avs.Client
-	// LifecycleManager is nil if Lifecycle Manager is switched off.
+	// LifecycleManager is nil if Lifecycle Manager is turned off.
 	LifecycleManager *lifecyclemanager.Client
-	// Reconciler is nil if the Reconciler is switched off.
+	// Reconciler is nil if the Reconciler is turned off.
 	Reconciler *reconciler.Client
 	// Accounts is the account pool, or nil if the configuration maps providers to accounts.
 	Accounts Accounts
-	// Notifications records messages to customers, or is nil if the notification service is switched off.
+	// Notifications records messages to customers, or is nil if the notification service is turned off.
 	Notifications upgrading.Notifications
 	// Orchestrations conducts the orchestrations.
 	Orchestrations orchestrating.Orchestrations
@@ -151,7 +151,7 @@ func Processes(config Config, parts Parts) []process.Process[environment.Data] {
 	}
 }
 
-// reconcilingOf returns the Reconciler for the processes. Its client is nil if the Reconciler is switched off.
+// reconcilingOf returns the Reconciler for the processes. Its client is nil if the Reconciler is turned off.
 func reconcilingOf(config Config, parts Parts) reconciling.Reconciler {
 	shared := reconciling.Reconciler{
 		Objects: parts.Objects, Kubeconfigs: parts.Access, ShootDomain: config.Gardener.ShootDomain, Limit: config.Reconciler.ProvisioningTimeout,
@@ -164,7 +164,7 @@ func reconcilingOf(config Config, parts Parts) reconciling.Reconciler {
 	return shared
 }
 
-// creationOptions returns the dependencies of the processes that create runtimes. The client of a system that is switched off is
+// creationOptions returns the dependencies of the processes that create runtimes. The client of a system that is turned off is
 // nil.
 func creationOptions(config Config, parts Parts, waiter provisionerwait.Waiter) provisioning.Options {
 	options := provisioning.Options{
@@ -219,7 +219,7 @@ func kymaResourceOptions(config Config, parts Parts) kymaresource.Options {
 	return options
 }
 
-// removalOptions returns the dependencies of the processes that remove runtimes. The client of a system that is switched off is
+// removalOptions returns the dependencies of the processes that remove runtimes. The client of a system that is turned off is
 // nil.
 func removalOptions(config Config, parts Parts, waiter provisionerwait.Waiter) deprovisioning.Options {
 	options := deprovisioning.Options{

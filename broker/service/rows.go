@@ -74,7 +74,7 @@ func (r rows) SetDashboardURL(ctx context.Context, by process.Record, instance e
 }
 
 // Delete removes the instance and its bindings. Its operations remain as history. If the deletion has not completed all steps, or
-// if an object in a system that is switched off is still recorded, the instance becomes a leftover, and its objects belong to the
+// if an object in a system that is turned off is still recorded, the instance becomes a leftover, and its objects belong to the
 // leftover.
 func (r rows) Delete(by process.Record, instance environment.Instance, notCompleted []string) process.Effect {
 	return operations.Effect(func(ctx context.Context, tx storage.Tx) error {

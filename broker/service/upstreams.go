@@ -41,9 +41,9 @@ type upstreams struct {
 	edp  *edp.Client
 	ias  *ias.Client
 	avs  *avs.Client
-	// lifecycleManager is nil if Lifecycle Manager is switched off.
+	// lifecycleManager is nil if Lifecycle Manager is turned off.
 	lifecycleManager *lifecyclemanager.Client
-	// reconciler is nil if the Reconciler is switched off.
+	// reconciler is nil if the Reconciler is turned off.
 	reconciler *reconciler.Client
 	// notifications records messages to customers. It is nil if the notification service is not configured.
 	notifications upgrading.Notifications

@@ -381,7 +381,7 @@ func newOrchestrationRetryCommand(session *session) *cobra.Command {
 			{Name: "Not failed", Value: strings.Join(retried.InvalidOperations, ", ")},
 		}})
 	})
-	command.Flags().BoolVar(&immediate, "immediate", false, "start at once, even outside the maintenance windows of the instances")
+	command.Flags().BoolVar(&immediate, "immediate", false, "start immediately, even outside the maintenance windows of the instances")
 
 	return command
 }

@@ -300,7 +300,7 @@ func newWebhookEnableCommand(session *session) *cobra.Command {
 func newWebhookReplayCommand(session *session) *cobra.Command {
 	var order operatorapi.WebhookReplay
 
-	command := onWebhook(session, "replay", "sending events again to", "Send dead letters again, or pending events at once", func(ctx context.Context, client *brokerclient.Client, id string) error {
+	command := onWebhook(session, "replay", "sending events again to", "Send dead letters again, or send pending events immediately", func(ctx context.Context, client *brokerclient.Client, id string) error {
 		if order.Position < 0 {
 			return usage("--position must not be negative")
 		}

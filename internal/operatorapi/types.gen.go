@@ -1048,7 +1048,7 @@ type OrchestrationRetried struct {
 
 // OrchestrationRetry A request to retry failed operations of an orchestration.
 type OrchestrationRetry struct {
-	// Immediate Whether the upgrades start at once, even outside the maintenance windows of their instances.
+	// Immediate Whether the upgrades start immediately, even outside the maintenance windows of their instances.
 	Immediate bool `json:"immediate,omitempty,omitzero"`
 
 	// OperationIDs The failed operations. The default is all.
@@ -1620,7 +1620,7 @@ type WebhookOrder struct {
 
 // WebhookReplay defines model for WebhookReplay.
 type WebhookReplay struct {
-	// Pending Send all pending events at once, instead of the dead letters. Cannot be combined with position.
+	// Pending Send all pending events immediately, instead of the dead letters. Cannot be combined with position.
 	Pending bool `json:"pending,omitempty,omitzero"`
 
 	// Position The position of a pending event or a dead letter. If it is absent, all dead letters are replayed.
@@ -1634,7 +1634,7 @@ type WebhookReplayed struct {
 
 // WebhookRotation defines model for WebhookRotation.
 type WebhookRotation struct {
-	// OverlapHours For how many hours messages are also signed with the previous secret. 0 ends its use at once.
+	// OverlapHours For how many hours messages are also signed with the previous secret. 0 ends its use immediately.
 	OverlapHours int `json:"overlapHours,omitempty,omitzero"`
 }
 

@@ -21,7 +21,7 @@ type AvS interface {
 // removeEvaluations removes the instance's evaluations from AvS. It cannot remove an evaluation whose ID never reached the
 // broker, so it records that evaluation as left over.
 type removeEvaluations struct {
-	// client is nil if AvS is switched off. Evaluations then stay and are recorded as left over.
+	// client is nil if AvS is turned off. Evaluations then stay and are recorded as left over.
 	client  AvS
 	objects Objects
 }
@@ -81,7 +81,7 @@ func (s removeEvaluations) remove(ctx context.Context, operation Operation, obje
 	return operation, 0, s.objects.RemoveObject(ctx, operation.Record, object)
 }
 
-// call removes the evaluation from AvS. It returns an error if AvS is switched off.
+// call removes the evaluation from AvS. It returns an error if AvS is turned off.
 func (s removeEvaluations) call(ctx context.Context, object environment.OutsideObject, planName string) error {
 	if s.client == nil {
 		return failure.New(failure.Permanent, "AvS is turned off: an operator must set APP_AVS_API_ENDPOINT").

@@ -222,7 +222,7 @@ func TestAvSLeftOvers(t *testing.T) {
 
 // TestAvSWithoutACall checks when the step calls AvS at all.
 //
-//faults:row avs.md#removal is switched off
+//faults:row avs.md#removal is turned off
 func TestAvSWithoutACall(t *testing.T) {
 	simulated, client, records := newAvS(t)
 	before := len(simulated.Calls())
@@ -234,7 +234,7 @@ func TestAvSWithoutACall(t *testing.T) {
 
 	records.Lost = false
 	off := done(t, removeEvaluations{objects: records}, newOperation(environment.Data{}))
-	faulttable.Shows(t, "avs.md#removal", "is switched off", stepstest.Shown(off, nil))
+	faulttable.Shows(t, "avs.md#removal", "is turned off", stepstest.Shown(off, nil))
 
 	want := []string{"external evaluation: left over 102", "internal evaluation: left over 101"}
 	if diff := cmp.Diff(want, records.Lines()); diff != "" {

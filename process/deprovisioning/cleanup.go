@@ -35,7 +35,7 @@ type cleanup struct {
 	cause   error
 	// interval is the pause before the next attempt, unless the system requests a different pause.
 	interval time.Duration
-	// off makes retry give up immediately, for example because the system is switched off.
+	// off makes retry give up immediately, for example because the system is turned off.
 	off bool
 }
 

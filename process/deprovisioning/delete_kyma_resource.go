@@ -24,7 +24,7 @@ type LifecycleManager interface {
 
 // kymaObject is one of the instance's objects in the control plane.
 type kymaObject struct {
-	// client is nil if Lifecycle Manager is switched off. The objects then stay and are recorded as left over.
+	// client is nil if Lifecycle Manager is turned off. The objects then stay and are recorded as left over.
 	client  LifecycleManager
 	objects Objects
 	kind    string

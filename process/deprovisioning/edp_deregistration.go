@@ -22,7 +22,7 @@ type EDP interface {
 // record and then reads the records of other instances. If two instances are removed at the same time, at least the one that is
 // marked later sees the mark of the other and removes the subaccount. A new instance sees the mark and waits.
 type deregisterEDP struct {
-	// client is nil if EDP is switched off. A registration then stays and is recorded as left over.
+	// client is nil if EDP is turned off. A registration then stays and is recorded as left over.
 	client  EDP
 	objects Objects
 }

@@ -152,7 +152,7 @@ func TestEDPIsRemovedWithTheLastInstance(t *testing.T) {
 
 // TestEDPWithoutACall checks when the step calls EDP at all.
 //
-//faults:row edp.md#deregistration is switched off
+//faults:row edp.md#deregistration is turned off
 func TestEDPWithoutACall(t *testing.T) {
 	simulated, client, objects := newEDP(t)
 	before := len(simulated.Calls())
@@ -164,7 +164,7 @@ func TestEDPWithoutACall(t *testing.T) {
 
 	objects.Lost = false
 	off := done(t, deregisterEDP{objects: objects}, newOperation(environment.Data{}))
-	faulttable.Shows(t, "edp.md#deregistration", "is switched off", stepstest.Shown(off, nil))
+	faulttable.Shows(t, "edp.md#deregistration", "is turned off", stepstest.Shown(off, nil))
 
 	if got := objects.Of(environment.KindDataTenant).State; got != environment.OutsideLeftOver {
 		t.Errorf("with EDP turned off, the record is %q", got)

@@ -65,15 +65,15 @@ type Options struct {
 	LeftOver func(LeftOver)
 	// Runtimes gives access to the runtimes of instances.
 	Runtimes Runtimes
-	// EDP is nil if the Event Data Platform is switched off.
+	// EDP is nil if the Event Data Platform is turned off.
 	EDP EDP
-	// IAS is nil if Identity Authentication is switched off.
+	// IAS is nil if Identity Authentication is turned off.
 	IAS IAS
-	// AvS is nil if the availability service is switched off.
+	// AvS is nil if the availability service is turned off.
 	AvS AvS
-	// LifecycleManager is nil if Lifecycle Manager is switched off.
+	// LifecycleManager is nil if Lifecycle Manager is turned off.
 	LifecycleManager LifecycleManager
-	// Reconciler is nil if the Reconciler is switched off.
+	// Reconciler is nil if the Reconciler is turned off.
 	Reconciler Reconciler
 	Objects    Objects
 	// Limit is the maximum duration of an operation.

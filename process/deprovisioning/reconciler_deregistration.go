@@ -52,7 +52,7 @@ func reconcilerStages(options Options, stage func(Step) process.Stage[environmen
 
 // deregisterCluster asks the Reconciler to remove Kyma and the registration of the runtime.
 type deregisterCluster struct {
-	// client is nil if the Reconciler is switched off. A registration then stays and is recorded as left over.
+	// client is nil if the Reconciler is turned off. A registration then stays and is recorded as left over.
 	client  Reconciler
 	objects Objects
 }

@@ -206,7 +206,7 @@ func TestDeregistrationStatuses(t *testing.T) {
 
 // TestDeregistrationWithoutARequest checks when the steps call the Reconciler at all.
 //
-//faults:row reconciler.md#removal DELETE while the Reconciler is switched off
+//faults:row reconciler.md#removal DELETE while the Reconciler is turned off
 func TestDeregistrationWithoutARequest(t *testing.T) {
 	simulated, client, records := newReconciler(t)
 	before := len(simulated.Calls())
@@ -219,7 +219,7 @@ func TestDeregistrationWithoutARequest(t *testing.T) {
 	records.Lost = false
 	done(t, checkDeregistration{client: client, objects: records}, newOperation(environment.Data{})) // an operator has skipped the request
 	off := done(t, deregisterCluster{objects: records}, newOperation(environment.Data{}))
-	faulttable.Shows(t, "reconciler.md#removal", "DELETE while the Reconciler is switched off", stepstest.Shown(off, nil))
+	faulttable.Shows(t, "reconciler.md#removal", "DELETE while the Reconciler is turned off", stepstest.Shown(off, nil))
 	done(t, checkDeregistration{objects: records}, newOperation(environment.Data{}))
 
 	if got := records.Of(environment.KindCluster).State; got != environment.OutsideLeftOver {

@@ -53,7 +53,7 @@ type Records interface {
 
 // Options are the dependencies of the steps.
 type Options struct {
-	// Client is nil if Lifecycle Manager is switched off. The steps then fail.
+	// Client is nil if Lifecycle Manager is turned off. The steps then fail.
 	Client  Client
 	Kyma    Kyma
 	Access  Access

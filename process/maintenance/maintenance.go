@@ -27,7 +27,7 @@ type Objects interface {
 // Maintenance puts the evaluations of instances into maintenance. Its errors carry a failure.Kind; after an error, the caller
 // repeats the call.
 type Maintenance struct {
-	// AvS is nil if the availability service is switched off.
+	// AvS is nil if the availability service is turned off.
 	AvS     AvS
 	Objects Objects
 }

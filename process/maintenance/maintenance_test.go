@@ -208,6 +208,6 @@ func TestMaintenanceWithAvSSwitchedOff(t *testing.T) {
 	}
 
 	if err := off.End(t.Context(), operation()); !failure.Is(err, failure.Permanent) || len(rows.Records) != 4 {
-		t.Errorf("if AvS was switched off during the maintenance, End must not forget it: %v", err)
+		t.Errorf("if AvS was turned off during the maintenance, End must not forget it: %v", err)
 	}
 }

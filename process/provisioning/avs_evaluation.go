@@ -36,7 +36,7 @@ type AvS interface {
 
 // Monitoring configures the steps that call AvS.
 type Monitoring struct {
-	// AvS is nil if the availability service is switched off.
+	// AvS is nil if the availability service is turned off.
 	AvS                      AvS
 	Internal, External, Tags bool
 	// ShootDomain is the parent domain of the clusters' domains.

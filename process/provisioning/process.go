@@ -58,7 +58,7 @@ type Options struct {
 	Waiter      provisionerwait.Waiter
 	// OwnClusterLimit is how long the process tries to reach a tenant's own cluster.
 	OwnClusterLimit time.Duration
-	// EDP is nil if the Event Data Platform is switched off. EDPRequired makes an operation fail if the registration fails.
+	// EDP is nil if the Event Data Platform is turned off. EDPRequired makes an operation fail if the registration fails.
 	EDP         EDP
 	EDPRequired bool
 	Objects     Objects

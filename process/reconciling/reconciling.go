@@ -51,7 +51,7 @@ type Kubeconfigs interface {
 
 // Reconciler installs Kyma. All processes share one Reconciler.
 type Reconciler struct {
-	// Client is nil if the Reconciler is switched off.
+	// Client is nil if the Reconciler is turned off.
 	Client      Client
 	Objects     Objects
 	Kubeconfigs Kubeconfigs
@@ -61,7 +61,7 @@ type Reconciler struct {
 	Limit time.Duration
 }
 
-// Off returns the error of a step that needs the Reconciler while it is switched off.
+// Off returns the error of a step that needs the Reconciler while it is turned off.
 func Off() error {
 	return failure.New(failure.Permanent, "the Reconciler is turned off: an operator must set APP_RECONCILER_URL").
 		WithReason(failure.ReasonInternal, failure.ComponentReconciler)

@@ -431,8 +431,8 @@ func TestRemovalAfterTheLimit(t *testing.T) {
 
 // TestOff checks that steps without a Reconciler fail.
 //
-//faults:row reconciler.md#registration is switched off
-//faults:row reconciler.md#installation none: the Reconciler is switched off
+//faults:row reconciler.md#registration is turned off
+//faults:row reconciler.md#installation none: the Reconciler is turned off
 func TestOff(t *testing.T) {
 	f := newFixture(t)
 	f.Client = nil
@@ -446,8 +446,8 @@ func TestOff(t *testing.T) {
 		}
 	}
 
-	faulttable.Shows(t, "reconciler.md#registration", "is switched off", failure.Of(applied).Text)
-	faulttable.Shows(t, "reconciler.md#installation", "none: the Reconciler is switched off", failure.Of(awaited).Text)
+	faulttable.Shows(t, "reconciler.md#registration", "is turned off", failure.Of(applied).Text)
+	faulttable.Shows(t, "reconciler.md#installation", "none: the Reconciler is turned off", failure.Of(awaited).Text)
 }
 
 // TestNoSecrets checks that neither the stored data nor an error contains a secret.

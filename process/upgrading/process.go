@@ -18,9 +18,9 @@ const limit = 3 * time.Hour
 type Options struct {
 	Instances Instances
 	Waiter    provisionerwait.Waiter
-	// Maintenance is nil if AvS is switched off.
+	// Maintenance is nil if AvS is turned off.
 	Maintenance Maintenance
-	// Notifications is nil if the notification service is switched off.
+	// Notifications is nil if the notification service is turned off.
 	Notifications Notifications
 }
 
@@ -109,7 +109,7 @@ func (o Options) Check(name string) process.Task[environment.Data] {
 	}
 }
 
-// monitoring returns a task for a step that calls AvS. The task does not run if AvS is switched off.
+// monitoring returns a task for a step that calls AvS. The task does not run if AvS is turned off.
 func (o Options) monitoring(step Step) process.Task[environment.Data] {
 	when := NoDryRun()
 	when.Text += ", APP_AVS_API_ENDPOINT is set"

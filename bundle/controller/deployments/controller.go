@@ -102,7 +102,7 @@ type Reconciler struct {
 	// memory contains the progress of each BundleDeployment, keyed by name.
 	memory map[string]*memory
 	// failing contains the names of the BundleDeployments whose last installation failed. The value reports whether the next attempt is
-	// due at once. Goroutines of other BundleDeployments set it too, so it is not in the memory.
+	// due immediately. Goroutines of other BundleDeployments set it too, so it is not in the memory.
 	failing map[string]bool
 	// needing maps each object to the names of the BundleDeployments that need it.
 	needing map[need]map[string]bool

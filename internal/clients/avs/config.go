@@ -52,7 +52,7 @@ type TagClasses struct {
 	Region    int64 `env:"REGION_TAG_CLASS_ID"              help:"ID of the tag class for regions"`
 }
 
-// DefaultConfig returns the defaults, with AvS switched off.
+// DefaultConfig returns the defaults, with AvS turned off.
 func DefaultConfig() Config { return Config{Timeout: 30 * time.Second, Calls: 10} }
 
 // Check reports all invalid settings in one error, which names their variables.

@@ -41,7 +41,7 @@ type Config struct {
 	Timeout      time.Duration `env:"TIMEOUT"           help:"timeout of one call"`
 }
 
-// DefaultConfig returns the defaults, with CIS switched off.
+// DefaultConfig returns the defaults, with CIS turned off.
 func DefaultConfig() Config {
 	return Config{Version: Version2, Interval: time.Hour, Timeout: 30 * time.Second}
 }

@@ -28,7 +28,7 @@ type Config struct {
 	Calls       int           `env:"CALLS"       help:"maximum number of concurrent calls, per replica"`
 }
 
-// DefaultConfig returns the defaults, with EDP switched off.
+// DefaultConfig returns the defaults, with EDP turned off.
 func DefaultConfig() Config {
 	return Config{Namespace: "kyma-dev", Environment: "dev", Timeout: 30 * time.Second, Calls: 10}
 }

@@ -25,7 +25,7 @@ type Config struct {
 	Calls      int           `env:"CALLS"       help:"maximum number of concurrent calls, per replica"`
 }
 
-// DefaultConfig returns the defaults, with IAS switched off.
+// DefaultConfig returns the defaults, with IAS turned off.
 func DefaultConfig() Config { return Config{Timeout: time.Minute, Calls: 5} }
 
 // Check reports all invalid settings in one error, which names their variables.

@@ -13,7 +13,7 @@ type Config struct {
 	ReadyTimeout time.Duration `env:"READY_TIMEOUT" help:"maximum time that an operation waits for Lifecycle Manager to make Kyma ready"`
 }
 
-// DefaultConfig returns the defaults, with Lifecycle Manager switched off.
+// DefaultConfig returns the defaults, with Lifecycle Manager turned off.
 func DefaultConfig() Config { return Config{ReadyTimeout: time.Hour} }
 
 // Check reports all invalid settings in one error, which names their variables. kubeconfig is the value of

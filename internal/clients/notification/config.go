@@ -22,7 +22,7 @@ type Config struct {
 // maxTimeout limits the timeout, because the delivering replica keeps its lease during a call.
 const maxTimeout = 5 * time.Minute
 
-// DefaultConfig returns the defaults, with notifications switched off.
+// DefaultConfig returns the defaults, with notifications turned off.
 func DefaultConfig() Config { return Config{Timeout: 30 * time.Second, Calls: 5} }
 
 // Enabled reports whether events are sent.

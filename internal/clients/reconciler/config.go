@@ -20,7 +20,7 @@ type Config struct {
 	Calls               int           `env:"CALLS"                help:"maximum number of concurrent calls, per replica"`
 }
 
-// DefaultConfig returns the defaults, with the Reconciler switched off.
+// DefaultConfig returns the defaults, with the Reconciler turned off.
 func DefaultConfig() Config {
 	return Config{ProvisioningTimeout: 2 * time.Hour, Timeout: 90 * time.Second, Calls: 10}
 }

@@ -656,7 +656,7 @@ func (c *Client) EnableWebhook(ctx context.Context, webhookID string) (operatora
 	})
 }
 
-// ReplayWebhook calls POST /webhooks/{webhook_id}/replay: send dead letters again, or pending events at once.
+// ReplayWebhook calls POST /webhooks/{webhook_id}/replay: send dead letters again, or send pending events immediately.
 func (c *Client) ReplayWebhook(ctx context.Context, webhookID string, body operatorapi.WebhookReplay) (operatorapi.WebhookReplayed, error) {
 	return callFor[operatorapi.WebhookReplayed](ctx, c, request{
 		method: http.MethodPost,

@@ -145,7 +145,7 @@ type BrokerHandlers interface {
 	ListWebhookDeliveries(r *http.Request, query Query) (httpserver.Response, error)
 	// EnableWebhook handles POST /webhooks/{webhook_id}/enable: enable a webhook.
 	EnableWebhook(r *http.Request) (httpserver.Response, error)
-	// ReplayWebhook handles POST /webhooks/{webhook_id}/replay: send dead letters again, or pending events at once.
+	// ReplayWebhook handles POST /webhooks/{webhook_id}/replay: send dead letters again, or send pending events immediately.
 	ReplayWebhook(r *http.Request) (httpserver.Response, error)
 	// RotateWebhook handles POST /webhooks/{webhook_id}/rotate: replace the secret of a webhook.
 	RotateWebhook(r *http.Request) (httpserver.Response, error)
