@@ -13,7 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 )
 
-// Platforms show the texts of last_operation to users. The texts therefore describe clusters and credentials, and not
+// Platforms show the descriptions of last_operation to users. The descriptions therefore describe clusters and credentials, and not
 // stages and steps, which operators see in the operator API.
 
 // stepConnecting is the step that connects to the cluster. It also runs for clusters that the tenant brings.

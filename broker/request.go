@@ -100,7 +100,7 @@ func instanceID(r *http.Request) (string, error) {
 func (r request) planID() string {
 	var planID string
 	if r.body != nil {
-		_ = decode(r.body.fields["plan_id"], &planID) // the endpoint rejects another type
+		_ = decode(r.body.fields["plan_id"], &planID) // the endpoint rejects other types
 	}
 
 	return cmp.Or(planID, r.query.Get("plan_id"))
@@ -140,7 +140,7 @@ func (a *api) region(r *http.Request) (string, error) {
 func resourceID(r *http.Request, name string) (string, error) {
 	creates := r.Method == http.MethodPut || r.Method == http.MethodPost
 	if _, ofBinding := mux.Vars(r)["binding_id"]; ofBinding && name != "binding_id" {
-		creates = false // the instance exists
+		creates = false // requests for a binding do not create the instance
 	}
 
 	id, ok := unescapeID(mux.Vars(r)[name])

@@ -167,7 +167,7 @@ func ExpiryOfBindings(options Options, limit int) jobs.Job {
 		Name: "bindings", Description: "Remove the bindings that have expired or could not be created.",
 		Items: "bindings", Every: expireEvery, Limit: limit, Reason: "the binding has expired or could not be created",
 		Due: func(ctx context.Context) (jobs.Due, error) {
-			return options.expiredBindings(ctx, max(expireAtOnce, limit+1)) // limit+1 due bindings suffice to hold the job
+			return options.expiredBindings(ctx, max(expireAtOnce, limit+1)) // the job needs a confirmation if more than limit bindings are due
 		},
 		Protection: "Deletion protection has no effect: bindings are removed, and the instances and their clusters are kept.",
 	}

@@ -28,7 +28,7 @@ func (s State) Terminal() bool { return s == Succeeded || s == Failed || s == Ca
 type Problem struct {
 	// Message is for users. It contains no text from other systems.
 	Message string `json:"message"`
-	// Detail is an upstream's own error text, for operators. It may be empty.
+	// Detail is an upstream's own error message, for operators. It may be empty.
 	Detail string `json:"detail,omitempty"`
 	// Reason is one of the failure.Reason constants, or an error code from an upstream.
 	Reason string `json:"reason"`

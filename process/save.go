@@ -168,7 +168,7 @@ func (e *Engine[D]) timedOut(missed string, limit time.Duration) Problem {
 	}
 }
 
-// maxText bounds stored texts, in characters. Error texts may come from other systems and can have any size.
+// maxText bounds stored messages, in characters. Error messages may come from other systems and can have any size.
 const maxText = 2000
 
 // sanitize replaces invalid UTF-8 and control characters and truncates the text to maxText, so that every database can store it

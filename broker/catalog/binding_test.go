@@ -57,7 +57,7 @@ func TestBindingParametersFollowTheirSchema(t *testing.T) {
 	}
 }
 
-// TestBindingErrorsNameParameters checks the error texts for unknown parameters and invalid values.
+// TestBindingErrorsNameParameters checks the error messages for unknown parameters and invalid values.
 func TestBindingErrorsNameParameters(t *testing.T) {
 	t.Parallel()
 

@@ -82,7 +82,7 @@ func (p *Plan) chooseOffer(given, platformRegion string, violations *Violations)
 }
 
 // providerOf returns the provider for the first digit in the name of a platform region, such as aws for cf-us10. If the
-// digit has no provider, it returns a placeholder for the error text. If the name has no digit, it returns an empty
+// digit has no provider, it returns a placeholder for the error message. If the name has no digit, it returns an empty
 // string.
 func (p platformsFile) providerOf(region string) string {
 	for _, char := range region {

@@ -77,7 +77,7 @@ func withArticles(types ...string) string {
 	return strings.Join(named, " or ")
 }
 
-// enumText lists the allowed values. A suggestion comes before the list, because platforms truncate long texts.
+// enumText lists the allowed values. A suggestion comes before the list, because platforms truncate long messages.
 func enumText(rule *kind.Enum) string {
 	values := make([]string, 0, len(rule.Want))
 	for _, value := range rule.Want {

@@ -35,7 +35,7 @@ const (
 	ruleNetwork     = "network"     // not a usable address range
 	ruleOverlap     = "overlap"     // two address ranges overlap
 	ruleOIDC        = "oidc"        // the OpenID Connect configuration is unusable or contradictory
-	ruleControl     = "control"     // a text contains control characters
+	ruleControl     = "control"     // a string contains control characters
 	ruleModules     = "modules"     // the chosen modules are contradictory or incomplete
 	ruleKubeconfig  = "kubeconfig"  // the kubeconfig is unusable
 	ruleMore        = "more"        // stands for the violations that are not listed

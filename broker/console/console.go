@@ -230,8 +230,8 @@ func (c *console) shell(r *http.Request) views.Shell {
 	return shell
 }
 
-// textOf returns the error text that the client may see, shortened to maxText.
+// textOf returns the error message that the client may see, shortened to maxText.
 func textOf(err error) string { return failure.Shorten(httpserver.RefusalOf(err).Description, maxText) }
 
-// maxText is the maximum length of an error text on a page, in characters.
+// maxText is the maximum length of an error message on a page, in characters.
 const maxText = 500

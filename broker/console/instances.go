@@ -124,7 +124,7 @@ func indented(value any) string {
 	var text bytes.Buffer
 
 	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // the template escapes
+	encoder.SetEscapeHTML(false) // the template escapes the text
 	encoder.SetIndent("", "  ")
 
 	if err := encoder.Encode(value); err != nil {

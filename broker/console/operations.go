@@ -56,7 +56,7 @@ func (c *console) operation(r *http.Request) (result, error) {
 	return c.showOperation(r, id, views.Operation{})
 }
 
-// showOperation shows the page of an operation. After a rejected intervention, shown contains the error text and the reason that
+// showOperation shows the page of an operation. After a rejected intervention, shown contains the error message and the reason that
 // the user entered. Otherwise, shown is zero.
 func (c *console) showOperation(r *http.Request, id string, shown views.Operation) (result, error) {
 	live := c.address(r, "operation", id)

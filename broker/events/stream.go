@@ -167,7 +167,7 @@ func (s *stream) run(ctx context.Context, draining <-chan struct{}) error {
 	defer ticker.Stop()
 
 	for {
-		grown := s.Publisher.Grown() // before the log is read, so that an event in between is not missed
+		grown := s.Publisher.Grown() // call this before reading the log, so that no event in between is missed
 
 		if err := s.catchUp(ctx, draining); err != nil {
 			return err

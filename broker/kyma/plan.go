@@ -27,7 +27,7 @@ type planConfiguration struct {
 }
 
 // parseComponents returns the additional components in the configuration of a plan. Unless anySource is set, sources outside the
-// release must have a digest. The error text is a predicate, such as "is not valid YAML", so callers put a subject before it.
+// release must have a digest. The error message is a predicate, such as "is not valid YAML", so callers put a subject before it.
 func parseComponents(text string, anySource bool) ([]environment.KymaComponent, error) {
 	var configured planConfiguration
 	if err := yaml.Unmarshal([]byte(text), &configured); err != nil {

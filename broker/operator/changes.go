@@ -14,7 +14,7 @@ import (
 )
 
 // readChange returns the body of a request to change an instance, and the instance ID from the request path. It also adds the ID
-// to the log entry of the request. shape is the error text for an invalid body; it should contain an example of a valid one.
+// to the log entry of the request. shape is the error message for an invalid body; it should contain an example of a valid one.
 func readChange[Body any](r *http.Request, shape string) (id string, body Body, err error) {
 	if id, err = operatorserver.Segment(r, "instance_id"); err != nil {
 		return "", body, err

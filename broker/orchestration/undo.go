@@ -78,7 +78,7 @@ func (o Orders) settle(ctx context.Context, id string) error {
 	})
 }
 
-// nothingToUndo returns an error text if no target can be rolled back. The text quotes the reason for the first target. If at
+// nothingToUndo returns an error message if no target can be rolled back. The message quotes the reason for the first target. If at
 // least one target can be rolled back, the result is empty.
 func nothingToUndo(targets []environment.Target) string {
 	if len(targets) == 0 {

@@ -100,7 +100,7 @@ type boundedTransport struct {
 func (b *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := b.RoundTripper.RoundTrip(request)
 	if err == nil {
-		const overhead = 1 << 20 // of the protocol
+		const overhead = 1 << 20 // the protocol's own data
 
 		response.Body = struct {
 			io.Reader

@@ -144,7 +144,7 @@ func (s *sshServer) start(repository string, bytes int64) error {
 		return err
 	}
 
-	const overhead = 1 << 20 // of the protocol
+	const overhead = 1 << 20 // the protocol's own data
 	s.output = io.LimitReader(output, bytes+bytes/100+overhead)
 
 	return session.Start("git-upload-pack '" + strings.ReplaceAll(repository, "'", `'\''`) + "'")

@@ -21,7 +21,7 @@ const (
 	RoleAdmin    Role = "admin"
 )
 
-// knownRoles lists all roles for error texts.
+// knownRoles lists all roles for error messages.
 const knownRoles = "osb, viewer, operator or admin"
 
 // valid reports whether the role exists.

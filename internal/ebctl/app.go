@@ -136,7 +136,7 @@ func (s *session) clientOf(resolved Settings) *brokerclient.Client {
 	})
 }
 
-// noun returns the word for an instance in texts: "instance" for the broker, and "runtime" for the Provisioner.
+// noun returns the word for an instance in output and messages: "instance" for the broker, and "runtime" for the Provisioner.
 func (s *session) noun() string { return brokerclient.Noun(s.provisioner) }
 
 // title returns noun with a capital letter, for use as a field name.

@@ -46,7 +46,7 @@ func newBundleCommand(session *session) *cobra.Command {
 		newBundleDeleteCommand(session, &cluster),
 	)
 	command.Long = "Install Bundles on clusters, show their state, and read and upload content.\n\n" +
-		"The commands call the Kubernetes API server of the bundle provisioner with a kubeconfig, not the broker: the global flags for the broker's address and\n" +
+		"The commands call the Kubernetes API server of the bundle provisioner with a kubeconfig, not the broker: the global flags for the broker's address and " +
 		"credentials have no effect."
 
 	flags := command.PersistentFlags()

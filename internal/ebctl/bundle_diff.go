@@ -63,10 +63,10 @@ func newBundleDiffCommand(session *session, cluster *clusterFlags) *cobra.Comman
 		Short: "Show what another version of a BundleDeployment would change on its cluster",
 		Long: "Show what another version of a BundleDeployment would change on its cluster.\n\n" +
 			"Specify the version with exactly one of a folder, --image, --git, --http, --config-map or --file. The provisioner unpacks " +
-			"this version and compares it with the cluster\n" +
-			"through dry runs at the cluster's API server, so defaults do not count as differences. Values of Secrets are masked. If there is no BundleDeployment with this name,\n" +
+			"this version and compares it with the cluster " +
+			"through dry runs at the cluster's API server, so defaults do not count as differences. Values of Secrets are masked. If there is no BundleDeployment with this name, " +
 			"all objects count as new.\n\n" +
-			"The command creates a temporary BundleDeployment with spec.dryRun, and deletes it at the end. You do not need access to the cluster. The exit code is 8 if\n" +
+			"The command creates a temporary BundleDeployment with spec.dryRun, and deletes it at the end. You do not need access to the cluster. The exit code is 8 if " +
 			"something would change, and 6 if the version cannot be unpacked or installed.",
 		Example: "  ebctl bundle diff my-addon ./my-addon\n" +
 			"  ebctl bundle diff my-addon --image registry.example.com/my-addon:v2\n" +

@@ -172,7 +172,7 @@ func sourceText(source v1alpha1.BundleSource) string {
 	}
 }
 
-// paragraphs prints several texts, separated by empty lines.
+// paragraphs prints several results, separated by empty lines.
 type paragraphs []output.Text
 
 // WriteText implements output.Text.

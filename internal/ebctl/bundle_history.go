@@ -60,7 +60,7 @@ func newBundleRollbackCommand(session *session, cluster *clusterFlags) *cobra.Co
 		Use:   "rollback NAME",
 		Short: "Roll back a BundleDeployment to an earlier version",
 		Long: "Roll back a BundleDeployment to an earlier version, including its config.\n\n" +
-			"Without --to, the command installs the version before the current one. If the current template is not installed, for example because its\n" +
+			"Without --to, the command installs the version before the current one. If the current template is not installed, for example because its " +
 			"installation failed, the command returns to the installed version. The source of a version is pinned, for example to the digest of the image.",
 		Example: "  ebctl bundle rollback my-addon --to 2 --wait",
 		Args:    arguments("NAME"),

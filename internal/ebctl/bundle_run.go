@@ -33,7 +33,7 @@ func newBundleRunCommand(session *session, cluster *clusterFlags) *cobra.Command
 		Short: "Install a folder: upload it, and create or change the BundleDeployment",
 		Long: "Install a folder: upload it, and create or change the BundleDeployment.\n\n" +
 			"The same folder always produces the same archive, so the command is idempotent. If the content has changed, it installs a new version. " +
-			"The token needs the bundle-uploader\n" +
+			"The token needs the bundle-uploader " +
 			"ClusterRole.",
 		Example: "  ebctl bundle run my-addon ./my-addon --target-kubeconfig my-runtime.kubeconfig --wait\n" +
 			"  ebctl bundle run my-addon ./my-addon --target-secret my-runtime --wait",

@@ -53,7 +53,7 @@ func newCredentialsListCommand(session *session) *cobra.Command {
 		table: output.Rows{
 			Head:        []string{headInstance, "SYSTEM", "ISSUED", "VALID UNTIL", "RENEWAL", "PROBLEM", "NAME"},
 			WideColumns: 1,  // the name
-			Cut:         60, // leaves a table with a long problem readable
+			Cut:         60, // keeps a table with a long problem readable
 			None:        "No credentials found.",
 		},
 		row: func(credential operatorapi.Credential) []string {

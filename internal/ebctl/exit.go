@@ -239,7 +239,7 @@ func isRefusedIntervention(err error) bool {
 }
 
 // isPlatformRefusal matches a request that the broker rejected because of the platform of the user, although the user has the role. The
-// error code is the same as that for a missing role, but only texts about platforms contain the word.
+// error code is the same as that for a missing role, but only messages about platforms contain the word.
 func isPlatformRefusal(err error) bool {
 	answer, ok := errors.AsType[*brokerclient.AnswerError](err)
 

@@ -82,7 +82,7 @@ func newOperationListCommand(session *session) *cobra.Command {
 				strings.ToUpper(session.noun()) + " ID", "ORDERED BY",
 			},
 			WideColumns: 2,  // the ID of the instance and the user
-			Cut:         60, // leaves a table with a long problem readable
+			Cut:         60, // keeps a table with a long problem readable
 			None:        "No operations found.",
 		},
 		row:     session.operationRow,

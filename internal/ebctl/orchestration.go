@@ -102,7 +102,7 @@ func orchestrationLister(session *session, state *string) lister[operatorapi.Orc
 		table: output.Rows{
 			Head:        []string{"ORCHESTRATION", "TYPE", headState, "AGE", "ORDERED BY", "DESCRIPTION", "DRY RUN"},
 			WideColumns: 1,  // whether it is a dry run
-			Cut:         80, // leaves a table with a long description readable
+			Cut:         80, // keeps a table with a long description readable
 			None:        "No orchestrations found.",
 		},
 		row: func(each operatorapi.Orchestration) []string {
@@ -136,7 +136,7 @@ func newOrchestrationTargetsCommand(session *session) *cobra.Command {
 		table: output.Rows{
 			Head:        []string{headInstance, headState, "PLAN", "SHOOT", "OPERATION", "DESCRIPTION", "ACCOUNT", "REGION", "FROM", "TO", "WAVE", "WINDOW", "NOT BEFORE", "CHOSEN BY"},
 			WideColumns: 8,  // the account and the columns after it
-			Cut:         60, // leaves a table with a long description readable
+			Cut:         60, // keeps a table with a long description readable
 			None:        "No targets found.",
 		},
 		row: func(each operatorapi.OrchestrationOperation) []string {

@@ -16,7 +16,7 @@ const provisionerCommands = "ebctl provisioner"
 
 // newProvisionerCommand returns the group of commands for the Provisioner. The Provisioner serves the same operator API as the
 // broker, with runtimes as instances. Most commands are therefore the commands for the broker, in a session with different
-// settings and texts.
+// settings and messages.
 func newProvisionerCommand(session *session) *cobra.Command {
 	provisioner := *session
 	provisioner.provisioner = true

@@ -231,7 +231,7 @@ func (d differencesText) WriteText(w io.Writer) error {
 func (d differencesText) rows() output.Rows {
 	table := output.Rows{
 		Head:        []string{"KIND", "ID", headInstance, "SHOOT", "ACCOUNT", "RESTORABLE", "MEANING", "REASON", "COMMANDS"},
-		WideColumns: 3, // the texts, which WriteText prints below the table
+		WideColumns: 3, // the descriptions, which WriteText prints below the table
 		None:        "No differences found.",
 		IDs:         []string{},
 	}

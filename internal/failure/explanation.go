@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Platform users never see the error text of another system, because it could contain anything. Explanation replaces it with
-// texts from this file, for the reasons, codes and fields that it knows.
+// Platform users never see the error message of another system, because it could contain anything. Explanation replaces it with
+// descriptions from this file, for the reasons, codes and fields that it knows.
 
 // Reported returns an error that carries an upstream's error report. Its text consists of failed, which describes the action that
 // failed and may be empty, and of the Explanation. Its detail is the report itself.
@@ -149,7 +149,7 @@ func componentIn(reported string) string {
 // provisioner. says is the clause.
 type componentCause struct{ in, says string }
 
-// componentCauses returns the known causes. If a text contains several, the first one counts.
+// componentCauses returns the known causes. If a message contains several, the first one counts.
 func componentCauses() []componentCause {
 	return []componentCause{
 		{"exists already and", "one of its objects already exists and was installed by somebody else"},

@@ -100,7 +100,7 @@ const (
 )
 
 // Error is a classified error. The engine uses Kind, users read Text, and programs use Reason and Component, so nothing has to
-// parse error texts.
+// parse error messages.
 type Error struct {
 	Kind Kind
 	// Reason is a code for programs: a constant of this package or a Gardener error code.

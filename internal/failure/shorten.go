@@ -23,9 +23,9 @@ func Shorten(text string, limit int) string {
 	return string(characters[:head]) + "…" + string(characters[len(characters)-tail:])
 }
 
-// Printable returns an untrusted text as one printable line of at most limit characters. It omits the middle of a longer text.
+// Printable returns an untrusted string as one printable line of at most limit characters. It omits the middle of a longer string.
 func Printable(text string, limit int) string {
-	// Drop the middle of a long text first, because the code below processes each character. Keep more than limit bytes, because
+	// Drop the middle of a long string first, because the code below processes each character. Keep more than limit bytes, because
 	// a character can have four bytes, and because each run of white space shrinks to one character.
 	if half := 8 * limit; len(text) > 2*half {
 		text = text[:half] + " … " + text[len(text)-half:]

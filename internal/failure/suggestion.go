@@ -26,7 +26,7 @@ func errorsIn(given, word string) int {
 func letters(word string) string { return string(slices.Sorted(slices.Values([]rune(word)))) }
 
 // Suggestion returns "; did you mean …?" with the known word that is most similar to the given word. Callers append the result to
-// an error text. Suggestion returns an empty string if no known word is similar. A given word of up to four characters is similar
+// an error message. Suggestion returns an empty string if no known word is similar. A given word of up to four characters is similar
 // to a known word if it has at most one typo, and a longer one if it has at most two. Case is ignored.
 func Suggestion(given string, known []string) string {
 	const shortWord, most, longest = 4, 2, 100

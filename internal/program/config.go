@@ -49,7 +49,7 @@ func ReadSettings[Config any](prefix string, defaults Config, environment []stri
 	return defaults, fmt.Errorf("reading the configuration: %s", strings.Join(lines, "; "))
 }
 
-// form says how to write a value of the given type, for error texts.
+// form says how to write a value of the given type, for error messages.
 func form(kind reflect.Type) string {
 	switch kind {
 	case reflect.TypeFor[time.Duration]():
@@ -69,7 +69,7 @@ func form(kind reflect.Type) string {
 	}
 }
 
-// describe returns a line for each invalid value in the library's error. It does not use the library's texts, because they quote
+// describe returns a line for each invalid value in the library's error. It does not use the library's messages, because they quote
 // the values.
 func describe(name string, err error) []string {
 	aggregate, _ := errors.AsType[env.AggregateError](err)

@@ -82,7 +82,7 @@ func (a agents) run(ctx context.Context) error {
 	var working sync.WaitGroup
 	defer working.Wait()
 
-	running := map[string]context.CancelFunc{} // by runtime ID
+	running := map[string]context.CancelFunc{} // keyed by runtime ID
 
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		wanted := a.wanted()

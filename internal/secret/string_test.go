@@ -45,7 +45,7 @@ func TestStringIsMasked(t *testing.T) {
 		reason string
 		show   func(*testing.T) string
 	}{
-		"%v":                {"the verb of error texts", printed("%v")},
+		"%v":                {"the verb of error messages", printed("%v")},
 		"%+v":               {"the verb for debugging", printed("%+v")},
 		"%#v":               {"the verb for debugging in Go syntax", printed("%#v")},
 		"%s":                {"the verb of strings", printed("%s")},

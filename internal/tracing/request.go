@@ -61,7 +61,7 @@ func (t *Tracing) Receive(next http.Handler) http.Handler {
 }
 
 // Begin starts the span of an authorized request. At the end of the request, the caller must call the returned function with the
-// error text of the response, or with an empty string. If changes is false, the request gets a span only if the client sent a
+// error message of the response, or with an empty string. If changes is false, the request gets a span only if the client sent a
 // trace; otherwise, most traces would consist of a single poll.
 func Begin(ctx context.Context, name string, changes bool) (context.Context, func(problem string)) {
 	t, on := ctx.Value(tracingKey{}).(*Tracing)

@@ -54,5 +54,5 @@ func RetryAfter(header http.Header, now time.Time, limit time.Duration) time.Dur
 	return min(max(pause, 0), limit)
 }
 
-// Excerpt converts an untrusted text to one printable line of at most 400 characters. It omits the middle of a longer text.
+// Excerpt converts an untrusted string to one printable line of at most 400 characters. It omits the middle of a longer string.
 func Excerpt(text string) string { return failure.Printable(text, maxExcerpt) }

@@ -22,7 +22,7 @@ const slotTimeout = 5 * time.Second
 type Options struct {
 	// Name is the value of the system label in metrics, such as provisioner.
 	Name string
-	// Title is the system's name in error texts, such as "the Provisioner".
+	// Title is the system's name in error messages, such as "the Provisioner".
 	Title string
 	// Component is the constant of package failure that identifies the system in errors.
 	Component string

@@ -89,7 +89,7 @@ func (s removeRuntime) Run(ctx context.Context, operation Operation, log logrus.
 }
 
 // runtimeUnknown fails the attempt because the Provisioner does not know the runtime. After unknownWindow it fails the
-// operation. The error text appears in the timeline, so it says what the operator can do. A retry of the operation starts a new
+// operation. The error message appears in the timeline, so it says what the operator can do. A retry of the operation starts a new
 // unknownWindow.
 func (s removeRuntime) runtimeUnknown(operation Operation, cause error) (Operation, time.Duration, error) {
 	instance := operation.Data.Instance

@@ -3,7 +3,7 @@
 // installs Kyma.
 //
 // Each call requests an admin kubeconfig from Gardener. The kubeconfig expires after ten minutes and is never stored. Clusters
-// are not trusted: calls have timeouts, responses have size limits, and texts from clusters are shortened. Errors come from
+// are not trusted: calls have timeouts, responses have size limits, and messages from clusters are shortened. Errors come from
 // package failure. All calls are idempotent, because steps repeat them after a crash.
 package clusteraccess
 

@@ -22,7 +22,7 @@ const maxAnswer = 4 << 20
 type call struct {
 	client *Client
 	tenant string
-	// action completes the error text "Director could not …".
+	// action completes the error message "Director could not …".
 	action string
 	// confidential prevents errors from quoting the response.
 	confidential bool
@@ -30,7 +30,7 @@ type call struct {
 
 var _ graphql.Client = (*call)(nil)
 
-// call returns a call for the tenant. action is a phrase for error texts, such as "find runtimes".
+// call returns a call for the tenant. action is a phrase for error messages, such as "find runtimes".
 func (c *Client) call(action, tenant string) *call {
 	return &call{client: c, action: action, tenant: tenant}
 }

@@ -106,7 +106,7 @@ func newHTTPClient(transport http.RoundTripper, wrap func(http.RoundTripper) htt
 	return &http.Client{Transport: transport, CheckRedirect: upstream.NoRedirects}
 }
 
-// checkAddress checks the form of a URL. Its error text is a clause that follows the name of the setting.
+// checkAddress checks the form of a URL. Its error message is a clause that follows the name of the setting.
 func checkAddress(text string) error {
 	if !upstream.IsURL(text) {
 		return errors.New("must have the form https://host/path")

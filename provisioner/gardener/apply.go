@@ -109,7 +109,7 @@ func (c *Client) write(ctx context.Context, objects *shoot.Objects) error {
 }
 
 // apply sends one server-side apply request. It takes ownership of fields that other field managers, for example kubectl, have
-// set, because the order determines these fields. doing is the format string of the error text, with one verb for the object's
+// set, because the order determines these fields. doing is the format string of the error message, with one verb for the object's
 // name.
 func (c *Client) apply(ctx context.Context, object client.Object, doing string) error {
 	manifest, err := shoot.Manifest(object)

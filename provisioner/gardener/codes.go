@@ -96,8 +96,8 @@ func reasonOfCodes(meanings []Meaning) string {
 // maxProblems is the maximum length of a Shoot's last errors in a message, in characters, without the remedies.
 const maxProblems = 1000
 
-// problems returns the texts of the last errors with the remedies for their codes. If there are no last errors, it returns the
-// description of the last operation. The texts are shortened, because extensions and cloud providers write parts of them.
+// problems returns the descriptions of the last errors with the remedies for their codes. If there are no last errors, it returns the
+// description of the last operation. The descriptions are shortened, because extensions and cloud providers write parts of them.
 func problems(shoot *gardencorev1beta1.Shoot) string {
 	text := descriptions(shoot)
 
@@ -113,7 +113,7 @@ func problems(shoot *gardencorev1beta1.Shoot) string {
 	return text
 }
 
-// descriptions returns the texts of the last errors without the remedies.
+// descriptions returns the descriptions of the last errors without the remedies.
 func descriptions(shoot *gardencorev1beta1.Shoot) string {
 	texts := make([]string, 0, len(shoot.Status.LastErrors))
 	for _, problem := range shoot.Status.LastErrors {

@@ -100,7 +100,7 @@ func (p *Progress) fail(shoot *gardencorev1beta1.Shoot) {
 		failure.ComponentGardener, reason, descriptions(shoot))
 }
 
-// verb returns a verb for the Shoot's last operation, such as "create", for error texts.
+// verb returns a verb for the Shoot's last operation, such as "create", for error messages.
 func verb(shoot *gardencorev1beta1.Shoot) string {
 	switch shoot.Status.LastOperation.Type {
 	case gardencorev1beta1.LastOperationTypeCreate:

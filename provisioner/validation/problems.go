@@ -21,7 +21,7 @@ const maxQuoted = 100
 // problems collects the problems of one request. Each rule is a method that takes the field and the value, and calls add if the
 // value breaks the rule. The zero value has no problems.
 type problems struct {
-	// title is the start of the error text, for example "the order is invalid".
+	// title is the start of the error message, for example "the order is invalid".
 	title string
 	// within is the path of the object under validation, with a trailing dot. Paths start with it, and messages omit it.
 	within string

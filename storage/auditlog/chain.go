@@ -217,7 +217,7 @@ func (c *Chainer) pass(ctx context.Context) (holds bool, err error) {
 			}
 
 			if c.yields() {
-				c.wideAt = time.Time{} // this pass may have been a wide one
+				c.wideAt = time.Time{} // repeat the longer search, because this pass may have been one
 
 				return true, errYielded
 			}

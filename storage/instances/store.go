@@ -111,7 +111,7 @@ func (r sealedRequest) check(row row) error {
 	}
 
 	present := boundColumns(row.Instance)
-	present[columnRuntime] = row.RuntimeID // even if somebody has emptied it
+	present[columnRuntime] = row.RuntimeID // check the column even if somebody has emptied it
 
 	return r.Columns.Check(present)
 }

@@ -104,7 +104,7 @@ func InStates(states ...process.State) string {
 	}
 
 	if len(conditions) == 0 {
-		return "FALSE" // no known state
+		return "FALSE" // none of the given states is known
 	}
 
 	return "(" + strings.Join(conditions, " OR ") + ")"

@@ -20,8 +20,8 @@ func Sealed() storage.SealedColumn {
 	return storage.SealedColumn{Table: "outside_configurations", Column: "configuration", Place: place}
 }
 
-// Configuration returns the configuration that Set last stored for the object. The object must be its current record. The result
-// is empty if no configuration is stored, or if a replica of an earlier release, which does not store configurations, has changed
+// Configuration returns the configuration that Set last stored for the object. The caller must have read the object's current
+// record. The result is empty if no configuration is stored, or if a replica of an earlier release, which does not store configurations, has changed
 // the object since then.
 func (s *Store) Configuration(ctx context.Context, object environment.OutsideObject) (secret.String, error) {
 	sealed, err := storage.Get[string](ctx, s.db.Reader(), `SELECT configuration FROM outside_configurations WHERE id = ? AND issued_at = ?`,

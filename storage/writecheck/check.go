@@ -89,7 +89,7 @@ func (c *Check) write(ctx context.Context, now time.Time) error {
 	content := make([]byte, contentSize)
 	_, _ = rand.Read(content) // never fails; random content cannot be compressed
 
-	c.number++ // a failed number is not used again, because its commit may have succeeded
+	c.number++ // do not reuse the number of a failed call, because its commit may have succeeded
 
 	if _, err := storage.Exec(ctx, c.db.Writer(), `INSERT INTO write_checks (replica, number, at, content) VALUES (?, ?, ?, ?)`,
 		c.replica, c.number, storage.At(now), base64.StdEncoding.EncodeToString(content)); err != nil {

@@ -106,7 +106,7 @@ func (s *Sessions) start(w http.ResponseWriter, r *http.Request, identity auth.I
 	http.Redirect(w, r, page, http.StatusSeeOther) //nolint:gosec // returnTo allows pages of the console only
 }
 
-// unavailable responds with 503 and a text that asks the user to try again later, and logs the cause.
+// unavailable responds with 503 and a message that asks the user to try again later, and logs the cause.
 func (s *Sessions) unavailable(w http.ResponseWriter, r *http.Request, page string, cause error) {
 	s.Log.WithError(cause).Warn("a console login failed")
 	w.Header().Set("Retry-After", "5")

@@ -29,7 +29,7 @@ type Overview struct {
 	Now         time.Time
 }
 
-// Count is a named number.
+// Count is a number in the overview, with its label.
 type Count struct {
 	Name   string
 	Number int

@@ -276,7 +276,7 @@ func OverviewPage(o Overview) templ.Component {
 	})
 }
 
-// chart is a horizontal bar chart. Its label contains all texts, because screen readers do not read the content of an image.
+// chart is a horizontal bar chart. Its label contains all names and values, because screen readers do not read the content of an image.
 func chart(title string, rows []bar) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

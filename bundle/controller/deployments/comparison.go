@@ -116,7 +116,7 @@ func lines(object, other *unstructured.Unstructured, mark string, masked []strin
 
 	for key, values := range map[string]map[string]string{"labels": object.GetLabels(), "annotations": object.GetAnnotations()} {
 		if values = maps.Clone(values); format.IsSecret(object) {
-			delete(values, corev1.LastAppliedConfigAnnotation) // it contains the values
+			delete(values, corev1.LastAppliedConfigAnnotation) // this annotation contains the values
 		}
 
 		if len(values) > 0 {

@@ -135,7 +135,7 @@ func (p *pass) pivot(ctx context.Context, found *bundles) (time.Duration, error)
 		p.set(v1alpha1.TypeInstalled, metav1.ConditionTrue, v1alpha1.ReasonInstallationSucceeded, p.memory.message)
 
 		after, err := p.health(ctx)
-		// The reconciliation that installed the Bundle has not deleted the previous one if it failed to store the status.
+		// The previous Bundle still exists if the reconciliation that installed this one could not store the status.
 		return after, errors.Join(err, p.bound(ctx, found, 0))
 	}
 

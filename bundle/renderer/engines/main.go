@@ -106,7 +106,7 @@ func run(input io.Reader, output io.Writer) error {
 func isolate(request renderer.Request) error {
 	time.AfterFunc(request.Timeout+grace, func() { os.Exit(renderer.ExitTimeout) })
 
-	const part = 4 // a quarter is reserved for the runtime and for garbage
+	const part = 4 // a quarter is reserved for the Go runtime and for garbage
 
 	debug.SetMemoryLimit(request.Memory - request.Memory/part)
 

@@ -41,7 +41,7 @@ func renderChart(files []file, release renderer.Release) ([]*unstructured.Unstru
 
 	if object := differing(first, second); object != nil {
 		return nil, fmt.Errorf("%s %s differs each time the chart is rendered: set the values for which the chart generates "+
-			"random texts, certificates or times", object.GetKind(), object.GetName())
+			"random strings, certificates or times", object.GetKind(), object.GetName())
 	}
 
 	return first, nil

@@ -88,7 +88,7 @@ type Report struct {
 	// Pending is the number of rows that are too recent to be chained.
 	Pending  int64     `json:"pending"`
 	Erasures []Erasure `json:"erasures"`
-	// Erased is the number of erased rows that still exist.
+	// Erased is the number of rows whose personal data was erased, and that have not been removed.
 	Erased int64 `json:"erased"`
 }
 

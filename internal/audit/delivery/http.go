@@ -83,7 +83,7 @@ func (c *httpCollector) post(ctx context.Context, records []chain.Record) error 
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
 
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxResponse)) // the status decides
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxResponse)) // only the status matters
 
 	switch {
 	case response.StatusCode == http.StatusRequestEntityTooLarge:

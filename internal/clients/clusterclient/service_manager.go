@@ -118,7 +118,7 @@ func applyServiceManager(ctx context.Context, client *rest.RESTClient, data map[
 		Type: corev1.SecretTypeOpaque,
 	})
 	if err != nil {
-		return failure.New(failure.Internal, "the BTP service operator's Secret cannot be encoded") // a cause might quote it
+		return failure.New(failure.Internal, "the BTP service operator's Secret cannot be encoded") // the cause might quote the credentials
 	}
 
 	return client.Patch(types.ApplyPatchType).AbsPath(serviceManagerSecrets, serviceManagerSecret).

@@ -18,7 +18,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/upstream/networks"
 )
 
-// hostOf returns the host and port of the API server for error texts. It omits the rest of the address, which may contain
+// hostOf returns the host and port of the API server for error messages. It omits the rest of the address, which may contain
 // credentials.
 func hostOf(config *rest.Config) string {
 	address, err := url.Parse(config.Host)

@@ -71,7 +71,7 @@ func (c *Client) LabelKyma(ctx context.Context, ref Ref, instance environment.In
 }
 
 // do sends the request. If the API server does not serve the kind of the object, the error is of kind failure.NotFound, because the
-// object does not exist. For such a request, an API server returns a text instead of JSON.
+// object does not exist. For such a request, an API server returns plain text instead of JSON.
 func (c *Client) do(ctx context.Context, request restclient.Request) error {
 	err := c.rest.Do(ctx, request)
 

@@ -247,7 +247,7 @@ func (o Objects) kymaObject() map[string]any {
 	return kyma.Object
 }
 
-// describe names an object, for error texts.
+// describe names an object, for error messages.
 func describe(ref Ref) string {
 	return fmt.Sprintf("%s %s/%s", ref.Resource.Resource, ref.Namespace, ref.Name)
 }

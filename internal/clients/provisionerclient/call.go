@@ -26,7 +26,7 @@ type call struct {
 	client  *http.Client
 	url     string
 	timeout time.Duration
-	// action completes error texts such as "the Provisioner could not …".
+	// action completes error messages such as "the Provisioner could not …".
 	action string
 	caller Caller
 	// confidential forbids quoting the response in errors.

@@ -229,7 +229,7 @@ func (c *Client) Changes(ctx context.Context, after string, wait time.Duration) 
 	return changesOf(answer.Result), nil
 }
 
-// call returns the call for one request. action completes error texts; see call.action.
+// call returns the call for one request. action completes error messages; see call.action.
 func (c *Client) call(action string, caller Caller) *call {
 	return &call{
 		client: c.wrapped, url: c.options.URL, timeout: c.options.Timeout, action: action, caller: caller,

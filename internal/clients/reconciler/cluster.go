@@ -105,7 +105,7 @@ func (c Cluster) Encode() (secret.String, error) {
 
 	encoded, err := json.Marshal(c)
 	if err != nil {
-		return "", failure.New(failure.Internal, "the cluster for the Reconciler cannot be encoded") // a cause might quote it
+		return "", failure.New(failure.Internal, "the cluster for the Reconciler cannot be encoded") // the cause might quote a secret
 	}
 
 	return secret.String(encoded), nil
@@ -115,7 +115,7 @@ func (c Cluster) Encode() (secret.String, error) {
 func Decode(encoded, kubeconfig secret.String, description string) (Cluster, error) {
 	var cluster Cluster
 	if err := json.Unmarshal([]byte(encoded.Reveal()), &cluster); err != nil {
-		return Cluster{}, failure.New(failure.Internal, "the stored cluster for the Reconciler cannot be decoded") // a cause might quote it
+		return Cluster{}, failure.New(failure.Internal, "the stored cluster for the Reconciler cannot be decoded") // the cause might quote a secret
 	}
 
 	cluster.Kubeconfig, cluster.Runtime.Description = kubeconfig.Reveal(), description

@@ -147,7 +147,7 @@ func (c *Client) Send(ctx context.Context, message Message) error {
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
 
-	_, _ = io.CopyN(io.Discard, response.Body, maxBody) // only the status counts
+	_, _ = io.CopyN(io.Discard, response.Body, maxBody) // only the status matters
 
 	if response.StatusCode >= http.StatusOK && response.StatusCode < http.StatusMultipleChoices {
 		return nil
@@ -174,7 +174,7 @@ func build(ctx context.Context, message Message) (*http.Request, error) {
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, message.URL.Reveal(), bytes.NewReader(message.Body))
 	if err != nil {
-		return nil, &Error{text: "the URL is invalid"} // the cause quotes it
+		return nil, &Error{text: "the URL is invalid"} // the cause quotes the URL
 	}
 
 	// Standard Webhooks writes header names in lower case. HTTP ignores case.

@@ -33,8 +33,8 @@ type Config struct {
 	Timeout time.Duration
 	// UserAgent is the User-Agent header of all requests.
 	UserAgent string
-	// Provisioner is true if Address is the address of the Provisioner, which serves the same operator API. It affects only the
-	// texts of errors.
+	// Provisioner is true if Address is the address of the Provisioner, which serves the same operator API. It affects only
+	// error messages.
 	Provisioner bool
 	// NewID returns a new value for the X-Broker-API-Request-Identity header of an OSB request. The broker logs this value, so users
 	// can find their request in the log.
@@ -78,7 +78,7 @@ func (c *Client) service() string {
 	return "broker"
 }
 
-// Noun returns the word for an instance in texts: "runtime" for the Provisioner, whose operator API represents runtimes as
+// Noun returns the word for an instance in messages: "runtime" for the Provisioner, whose operator API represents runtimes as
 // instances, and "instance" for the broker.
 func Noun(provisioner bool) string {
 	if provisioner {

@@ -52,7 +52,7 @@ func (r *Redactor) Learn(value any) { r.learn("", value) }
 func (r *Redactor) learn(key string, value any) {
 	switch typed := value.(type) {
 	case map[string]any:
-		// Sort the names, so that the same documents always result in the same numbers.
+		// Sort the keys, so that the same documents always result in the same pseudonyms.
 		for _, name := range slices.Sorted(maps.Keys(typed)) {
 			r.learn(name, typed[name])
 		}
@@ -72,7 +72,7 @@ func (r *Redactor) learn(key string, value any) {
 	}
 }
 
-// named matches the beginning of a text in which a service names a user: the message about an intervention in a timeline, or the
+// named matches the beginning of a message in which a service names a user: the message about an intervention in a timeline, or the
 // description of a paused orchestration.
 var named = regexp.MustCompile(`^(?:by|expired by|as \S+ by|retry of \S+ by|retry of \S+, again without .+?, by|orchestration \S+, ordered by|Paused by) (.+?)(?:: |; |$)`)
 

@@ -96,7 +96,7 @@ func (w Window) instants(shown time.Time) []time.Time {
 		}
 	}
 
-	if len(found) == 0 { // with the earlier offset, the time would be after the change
+	if len(found) == 0 { // the clocks skip this time; with the earlier offset, it would be after the change
 		change, _ := shown.Add(-time.Duration(before) * time.Second).In(w.Location).ZoneBounds()
 		found = append(found, change)
 	}
@@ -233,7 +233,7 @@ func (t WindowTimes) zone(of time.Time) (*time.Location, error) {
 		of = offset
 	} else if t.TimeZone != "" {
 		zone, err := time.LoadLocation(t.TimeZone)
-		if err != nil || t.TimeZone == "Local" { // the zone of the host
+		if err != nil || t.TimeZone == "Local" { // "Local" is the zone of the host
 			return nil, invalid("timeZone %q is unknown; use a name such as Europe/Berlin", t.TimeZone)
 		}
 

@@ -33,7 +33,7 @@ const (
 
 // JSON returns an error of kind Invalid if the text exceeds a limit or repeats a field within an object. The error reads as a
 // sentence that starts with noun, such as "The body". JSON takes linear time, allocates only for field names and nesting, and
-// stops at the first violation. It does not check the syntax: decoders reject texts that are not JSON.
+// stops at the first violation. It does not check the syntax: decoders reject input that is not JSON.
 func JSON(noun string, text []byte) error {
 	meter := meter{text: text}
 	if problem := meter.run(); problem != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 )
 
-// OfProvisioner explains an operation of the Provisioner, like Of for the broker. The texts refer to runtimes instead of
+// OfProvisioner explains an operation of the Provisioner, like Of for the broker. The explanation refers to runtimes instead of
 // instances, and to the commands of 'ebctl provisioner'.
 func OfProvisioner(operation operatorapi.Operation, now time.Time) Explanation {
 	explanation := Of(operation, now)
@@ -18,11 +18,11 @@ func OfProvisioner(operation operatorapi.Operation, now time.Time) Explanation {
 	return explanation
 }
 
-// ForProvisioner adapts a text about the broker to the Provisioner: it replaces instances with runtimes, and commands with the
-// commands of 'ebctl provisioner'. Use it only for texts of ebctl, because it would also change names and messages from a server.
+// ForProvisioner adapts a message about the broker to the Provisioner: it replaces instances with runtimes, and commands with the
+// commands of 'ebctl provisioner'. Use it only for messages of ebctl, because it would also change names and messages from a server.
 func ForProvisioner(text string) string {
 	return strings.NewReplacer(
-		"{instance}", "{instance}", // a placeholder of advice
+		"{instance}", "{instance}", // keep the placeholder, although it contains the word
 		"ebctl operation", "ebctl provisioner operation",
 		"'ebctl instance list', ", "'ebctl provisioner runtime list', ",
 		"'ebctl instance list'", "'ebctl provisioner runtime list'",

@@ -243,7 +243,7 @@ func (b blockers) refusal(noun string) error {
 	return nil
 }
 
-// enumerate joins the first maxRemaining texts, and adds "and more" if there are others.
+// enumerate joins the first maxRemaining strings, and adds "and more" if there are others.
 func enumerate(texts []string) string {
 	if len(texts) <= maxRemaining {
 		return strings.Join(texts, ", ")

@@ -43,7 +43,7 @@ func (p *ComparedPage) Add(difference operatorapi.Difference) {
 	p.found.Differences = append(p.found.Differences, difference)
 }
 
-// Incomplete records why a system was not compared, or not completely. Repeated texts are recorded once.
+// Incomplete records why a system was not compared, or not completely. Repeated reasons are recorded once.
 func (p *ComparedPage) Incomplete(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(p.found.Incomplete, text) {
 		p.found.Incomplete = append(p.found.Incomplete, text)

@@ -56,7 +56,7 @@ type Subject struct{ Name, PlanID string }
 // Subjects describes and locks the objects that the service's operations change: instances and bindings in the broker, runtimes
 // in the Provisioner.
 type Subjects interface {
-	// Noun returns the word for such an object in texts for people, such as "instance".
+	// Noun returns the word for such an object in messages for people, such as "instance".
 	Noun() string
 	// Kinds lists all kinds of operations that the service accepts.
 	Kinds() []string

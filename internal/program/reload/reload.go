@@ -44,7 +44,7 @@ func (v *Value[T]) Get() T { return *v.current.Load() }
 func (v *Value[T]) check() (changed bool, err error) {
 	contents, err := read(v.paths)
 	if err != nil {
-		v.seen, v.valid = [sha256.Size]byte{}, false // when the files can be read again, the same contents count as a change
+		v.seen, v.valid = [sha256.Size]byte{}, false // once the files can be read again, even the same contents count as a change
 
 		return true, err
 	}
@@ -65,7 +65,7 @@ func (v *Value[T]) check() (changed bool, err error) {
 
 		return true, nil
 	case repeated:
-		return false, nil // it was returned before
+		return false, nil // the error was returned before
 	default:
 		return true, err
 	}

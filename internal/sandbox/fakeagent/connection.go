@@ -71,7 +71,7 @@ func synchronization(problem error) map[string]any {
 }
 
 // status returns the status of a CompassConnection. Its state is succeeded if problem is nil, and failed otherwise. part is the
-// name of the field that contains the error text.
+// name of the field that contains the error message.
 func status(succeeded, failed, part string, problem error) map[string]any {
 	state, text := succeeded, ""
 	if problem != nil {

@@ -103,7 +103,7 @@ func (a admission) findExtensions(ctx context.Context, shoot *gardencorev1beta1.
 	if err := a.List(ctx, registrations); err != nil {
 		return err
 	}
-	registered := map[[2]string]bool{} // by kind and type
+	registered := map[[2]string]bool{} // keyed by kind and type
 	for _, registration := range registrations.Items {
 		for _, resource := range registration.Spec.Resources {
 			registered[[2]string{resource.Kind, resource.Type}] = true

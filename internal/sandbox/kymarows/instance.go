@@ -144,7 +144,7 @@ func (i Instance) operation(id, kind, state, targetID, parameters string, began 
 
 	encoded, err := json.Marshal(data)
 	if err != nil {
-		panic(err) // not reached: the value consists of texts and numbers
+		panic(err) // not reached: the value consists of strings and numbers
 	}
 
 	return row("operations", column{"id", id}, column{"instance_id", i.ID}, column{"target_operation_id", targetID}, column{"version", 7},

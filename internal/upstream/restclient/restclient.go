@@ -27,7 +27,7 @@ const (
 
 // Options configures a Client. Authorize and Grant are optional.
 type Options struct {
-	// Title is the name of the system in error texts, such as "EDP". Component is the constant of package failure for the system.
+	// Title is the name of the system in error messages, such as "EDP". Component is the constant of package failure for the system.
 	Title, Component string
 	// Settings names the environment variables with the address or the credentials, for errors about them.
 	Settings string
@@ -61,7 +61,7 @@ func New(options Options) *Client {
 // Request describes a call.
 type Request struct {
 	Method, URL string
-	// Action completes the clause "EDP could not …" in error texts.
+	// Action completes the clause "EDP could not …" in error messages.
 	Action string
 	// Body is encoded as JSON, unless it is nil. ContentType is its type, or empty for application/json.
 	Body        any

@@ -174,7 +174,7 @@ func (p part) pack(ctx context.Context, key []byte) ([]byte, error) {
 
 	masked, err := json.Marshal(slices.DeleteFunc(slices.Clone(p.masked), func(text string) bool { return text == "" }))
 	if err != nil {
-		return nil, fmt.Errorf("encoding the texts to mask: %w", err)
+		return nil, fmt.Errorf("encoding the values to mask: %w", err)
 	}
 
 	return archive([]file{{fileObjects, lines.Bytes()}, {fileKey, key}, {fileMasked, masked}})
