@@ -19,7 +19,7 @@ const helpUpgrade = "\n\nThe command needs the operator role. The instance must 
 
 func newUpgradeCommand(session *session) *cobra.Command {
 	return group("upgrade", "Upgrade Kyma or the cluster of an instance, or plan the upgrades of many",
-		newUpgradeOneCommand(session, "Kyma", "the default is the version that is set for the account or, if there is none, the default version of the broker", (*brokerclient.Client).UpgradeKyma, cobra.Command{
+		newUpgradeOneCommand(session, "Kyma", "the default is the version of the subaccount or the global account or, if there is none, APP_KYMA_VERSION of the broker", (*brokerclient.Client).UpgradeKyma, cobra.Command{
 			Use:   "kyma ID_OR_NAME",
 			Short: "Upgrade Kyma on an instance's cluster",
 			Long: "Upgrade Kyma on an instance's cluster.\n\nThe cluster gets the components and values that the catalog and the control " +
