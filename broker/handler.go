@@ -47,7 +47,7 @@ type Options struct {
 	Leftovers  *leftovers.Store
 	Objects    *outsideobjects.Store
 	Catalog    *catalog.Catalog
-	// BindingLimit is the maximum number of live bindings of an instance. It must be positive.
+	// BindingLimit is the maximum number of unexpired bindings of an instance. It must be positive.
 	BindingLimit int
 	// UnbindWait is how long an asynchronous unbind waits for the end of the removal, so that it can be answered with
 	// 200 instead of 202. Cloud Foundry deletes an instance only if all its bindings are gone, and does not poll

@@ -403,7 +403,7 @@ func TestFailedRenewal(t *testing.T) {
 	f.wantExpiring(0)
 	f.wantEvents(
 		"renewed: the kubeconfig for Lifecycle Manager was renewed × 1",
-		"failed: renewing the kubeconfig for Lifecycle Manager failed: the control plane rejects our credentials with HTTP status 403: "+
+		"failed: renewing the kubeconfig for Lifecycle Manager failed: the control plane rejects the credentials with HTTP status 403: "+
 			"an operator must correct APP_CONTROL_PLANE_KUBECONFIG_PATH and the permissions of its user × 1",
 		"failed: renewing the kubeconfig for Lifecycle Manager failed: internal error × 1",
 		"renewed: the kubeconfig for Lifecycle Manager was renewed × 1",
@@ -423,8 +423,8 @@ func TestLifecycleManagerFaults(t *testing.T) {
 		"the control plane is unreachable, slow, returns no JSON, or its response is lost/no JSON":     {simulator.Fault{Body: "<html>"}, "it returned a response that is not the expected JSON"},
 		"the control plane is unreachable, slow, returns no JSON, or its response is lost/lost":        {simulator.Fault{Lost: true, Times: 2}, "the control plane cannot be reached"},
 		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/400":                   {simulator.Fault{Status: http.StatusBadRequest}, "HTTP status 400 Bad Request"},
-		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/401":                   {simulator.Fault{Status: http.StatusUnauthorized}, "the control plane rejects our credentials with HTTP status 401"},
-		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/403":                   {simulator.Fault{Status: http.StatusForbidden}, "the control plane rejects our credentials with HTTP status 403"},
+		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/401":                   {simulator.Fault{Status: http.StatusUnauthorized}, "the control plane rejects the credentials with HTTP status 401"},
+		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/403":                   {simulator.Fault{Status: http.StatusForbidden}, "the control plane rejects the credentials with HTTP status 403"},
 		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/409":                   {simulator.Fault{Status: http.StatusConflict}, "HTTP status 409 Conflict"},
 		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/429":                   {simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 3600}, "HTTP status 429 Too Many Requests"},
 		"400, 401, 403, 409, 429, 500 and other statuses, even with Retry-After/500":                   {simulator.Fault{Status: http.StatusInternalServerError}, "HTTP status 500 Internal Server Error"},

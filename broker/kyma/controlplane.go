@@ -186,7 +186,7 @@ func decode(response *http.Response, into any) (bool, error) {
 	case response.StatusCode == http.StatusBadRequest:
 		return false, refused("the control plane rejects the labels of the plan or of the version: use shorter names")
 	case response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden:
-		return false, failure.New(failure.Transient, "the control plane rejects our credentials with status %d: an operator must correct "+
+		return false, failure.New(failure.Transient, "the control plane rejects the credentials with status %d: an operator must correct "+
 			"APP_CONTROL_PLANE_KUBECONFIG_PATH, or allow its user to get and list ConfigMaps and Secrets", response.StatusCode).
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentControlPlane)
 	case response.StatusCode != http.StatusOK:

@@ -210,7 +210,7 @@ func TestFaults(t *testing.T) {
 		window   = 5 * time.Minute
 		create   = "createEvent"
 		update   = "updateEvent"
-		rejects  = "rejects our credentials with HTTP status "
+		rejects  = "rejects the credentials with HTTP status "
 		variable = ": an operator must correct APP_NOTIFICATION_USER and APP_NOTIFICATION_PASSWORD"
 	)
 

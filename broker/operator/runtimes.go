@@ -335,7 +335,7 @@ func (o *Options) existing(ctx context.Context, id string) (environment.Instance
 }
 
 // ExpireInstance expires an instance before the end of its lifetime. The response is 202 with the suspension, or 200 if
-// the runtime is already gone. The timeline of the suspension, the audit log and the log contain the name of the user.
+// the runtime is already gone. The timeline of the suspension, the audit log and the broker's log contain the name of the user.
 func (a *API) ExpireInstance(r *http.Request) (httpserver.Response, error) {
 	id, err := operatorserver.Segment(r, "instance_id")
 	if err != nil {

@@ -28,7 +28,7 @@ func (a *API) UpgradeCluster(r *http.Request) (httpserver.Response, error) {
 }
 
 // upgrade starts an upgrade of the given kind. A dry run also starts an operation. The response contains the ID of the operation.
-// The audit log and the log contain the name of the user.
+// The audit log and the broker's log contain the name of the user.
 func (a *API) upgrade(r *http.Request, kind string) (httpserver.Response, error) {
 	id, wanted, err := readChange[operatorapi.Upgrade](r, textUpgrade)
 	if err != nil {

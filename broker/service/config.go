@@ -60,7 +60,7 @@ type Config struct {
 	OwnClusterNetworks   []string          `env:"OWN_CLUSTER_NETWORKS"   help:"networks in which tenants' clusters may have addresses that are not public, as CIDR,…, for example 10.0.0.0/8; without it, the broker connects only to public addresses"`
 	ReconcileInterval    time.Duration     `env:"RECONCILE_INTERVAL"     help:"interval at which the broker compares its instances with the Provisioner, Gardener and Director, for metrics and the log; 0 turns it off"`
 	BTPCheckInterval     time.Duration     `env:"BTP_CHECK_INTERVAL"     help:"interval at which the broker compares the Secret of the SAP BTP service operator in each runtime with the credentials of its instance, and repairs it; 0 turns it off"`
-	BindingLimit         int               `env:"BINDING_LIMIT"          help:"maximum number of live bindings of an instance"`
+	BindingLimit         int               `env:"BINDING_LIMIT"          help:"maximum number of unexpired bindings of an instance"`
 	UnbindWait           time.Duration     `env:"UNBIND_WAIT"            help:"time for which an asynchronous unbind waits for the removal before it responds with 202, at most 8s; 0 means no wait"`
 	DashboardURL         string            `env:"DASHBOARD_URL"          help:"URL of an instance's dashboard, which platforms show, with the placeholder {instance_id}; if empty, the page of the instance in the console at APP_PUBLIC_URL, or no dashboard if the console is off"`
 	DirectorDashboard    bool              `env:"DIRECTOR_DASHBOARD"     help:"use the console URL of a new runtime, if Director has one, as the dashboard of the instance; the Provisioner passes it on"`

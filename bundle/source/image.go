@@ -209,7 +209,7 @@ func (i *image) manifest(ctx context.Context, found ocispec.Descriptor) (ocispec
 		return manifest, err
 	case ocispec.MediaTypeImageIndex, dockerList:
 	default:
-		return manifest, terminal("the reference leads to neither an image nor an artifact: the media type is %q", found.MediaType)
+		return manifest, terminal("the reference names neither an image nor an artifact: the media type is %q", found.MediaType)
 	}
 
 	var index ocispec.Index

@@ -128,7 +128,7 @@ func Terminal(err error) bool {
 	return invalid || failure.Is(err, failure.Invalid) || failure.Is(err, failure.Permanent)
 }
 
-// transient returns an error that may not occur in a later fetch of the same source.
+// transient returns an error that might not occur in a later fetch of the same source.
 func transient(format string, args ...any) error {
 	return failure.New(failure.Transient, format, args...)
 }

@@ -32,7 +32,7 @@ const (
 	partial   = "partial"
 	temporary = "temporary"
 
-	// grace is how long a file is kept after it was stored even if no Bundle refers to it, because the status of its Bundle may not
+	// grace is how long a file is kept after it was stored even if no Bundle refers to it, because the status of its Bundle might not
 	// have been written yet.
 	grace = 15 * time.Minute
 )

@@ -95,7 +95,7 @@ func NewAuthorizer(authenticator Authenticator) *Authorizer {
 // Require returns a middleware that accepts requests from clients with at least one of the roles. It stores the client's identity
 // in the request context, for FromContext.
 //
-// The middleware responds 403 to requests that browsers send on behalf of pages of other origins, 401 to missing or invalid
+// The middleware responds with 403 to requests that browsers send on behalf of pages of other origins, 401 to missing or invalid
 // credentials, 503 if the credentials cannot be verified, 403 to clients without any of the roles, and 429 if the client has
 // exceeded its rate limit or must wait after failed logins. It checks the rate limit last: a request with a wrong password must
 // not use up the rate limit of the named user.
@@ -175,7 +175,7 @@ func (a *Authorizer) Limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.limit(next, w, r) })
 }
 
-// foreign responds 403 and returns true if the origin or the host of the request is not accepted.
+// foreign responds with 403 and returns true if the origin or the host of the request is not accepted.
 func (a *Authorizer) foreign(w http.ResponseWriter, r *http.Request) bool {
 	reason, description := a.guard.check(r)
 	if reason == "" {
@@ -197,12 +197,12 @@ func (a *Authorizer) PerAddress(limits *Limiter) httpserver.Middleware {
 	}
 }
 
-// limit passes the request to next, or responds 429 if the client has exceeded its rate limit.
+// limit passes the request to next, or responds with 429 if the client has exceeded its rate limit.
 func (a *Authorizer) limit(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	a.pass(a.Limits.Take(clientOf(r)), next, w, r)
 }
 
-// pass passes the request to next if wait is 0. Otherwise it responds 429 with the wait in Retry-After.
+// pass passes the request to next if wait is 0. Otherwise it responds with 429 with the wait in Retry-After.
 func (a *Authorizer) pass(wait time.Duration, next http.Handler, w http.ResponseWriter, r *http.Request) {
 	if wait > 0 {
 		a.refuse(w, r, RateLimited, &httpserver.Refusal{
@@ -225,7 +225,7 @@ func clientOf(r *http.Request) string {
 	return ClientNetwork(r.RemoteAddr)
 }
 
-// challenge responds 401 with the authenticator's challenges. why becomes the description of the response.
+// challenge responds with 401 with the authenticator's challenges. why becomes the description of the response.
 func (a *Authorizer) challenge(w http.ResponseWriter, r *http.Request, why string) {
 	if challenge := a.Authenticator.Challenge(); challenge != "" {
 		w.Header().Set("WWW-Authenticate", challenge)

@@ -22,7 +22,7 @@ func newAccountEraseCommand(session *session) *cobra.Command {
 		Use:   "erase GLOBAL_ACCOUNT",
 		Short: session.text("Erase the data of an account from the broker's database, after its instances have been deleted"),
 		Long: session.text("Erase the data of an account from the broker's database, after its instances have been deleted.\n\n" +
-			"The command removes orders, errors and timelines, and the users in the audit log. Operations and entries of the audit log remain " +
+			"The command removes orders, errors and timelines, and the personal data in the audit log. Operations and entries of the audit log remain " +
 			"with their times, kinds and states, and the audit log records the erasure. If the command was interrupted, repeat it. It needs " +
 			"the admin role."),
 		Example: session.text("  ebctl account erase 8cd57dc2-edb2-45e0-af8b-7d881006e516 --dry-run\n" +

@@ -128,7 +128,7 @@ func newCloudAccountReleaseCommand(session *session) *cobra.Command {
 	})
 
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only show the account and what prevents its release")
-	addReason(command, &reason, &dryRun, "the audit log and the log")
+	addReason(command, &reason, &dryRun, "the audit log and the broker's log")
 
 	return command
 }

@@ -39,7 +39,7 @@ func newCloudAccountCleanupCommand(session *session) *cobra.Command {
 	}
 
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list the accounts with the hook's last responses")
-	addReason(command, &reason, &dryRun, "the audit log and the log")
+	addReason(command, &reason, &dryRun, "the audit log and the broker's log")
 
 	return command
 }

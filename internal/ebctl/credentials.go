@@ -103,7 +103,7 @@ func newCredentialsRenewCommand(session *session) *cobra.Command {
 	})
 
 	command.Flags().BoolVar(&wanted.DryRun, "dry-run", false, "only show what would be renewed, and what prevents a renewal")
-	addReason(command, &wanted.Reason, &wanted.DryRun, "the audit log and the log")
+	addReason(command, &wanted.Reason, &wanted.DryRun, "the audit log and the broker's log")
 
 	return command
 }

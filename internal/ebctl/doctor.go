@@ -188,7 +188,7 @@ func clocks(served, local time.Time) check {
 	return check{Name: "clocks", Result: checkPassed}
 }
 
-// roles returns a check for each API that requires a separate role. A missing role is only a warning, because the user may not
+// roles returns a check for each API that requires a separate role. A missing role is only a warning, because the user might not
 // need it.
 func roles(ctx context.Context, client *brokerclient.Client) []check {
 	apis := []struct {

@@ -99,7 +99,7 @@ func newJobRunCommand(session *session) *cobra.Command {
 
 	command.Flags().BoolVar(&order.DryRun, "dry-run", false, "only show the due items, and which of them belong to protected instances")
 	command.Flags().IntVar(&order.Confirm, "confirm", 0, "how many items the run may change, if more items are due than the job's limit allows")
-	addReason(command, &order.Reason, &order.DryRun, "the timelines, the audit log and the log")
+	addReason(command, &order.Reason, &order.DryRun, "the timelines, the audit log and the broker's log")
 
 	return command
 }

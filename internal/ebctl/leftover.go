@@ -60,7 +60,7 @@ func newLeftoverCleanupCommand(session *session) *cobra.Command {
 	}
 
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be cleaned up")
-	addReason(command, &reason, &dryRun, "the timelines, the audit log and the log")
+	addReason(command, &reason, &dryRun, "the timelines, the audit log and the broker's log")
 
 	return command
 }
@@ -125,7 +125,7 @@ func newLeftoverConfirmCommand(session *session) *cobra.Command {
 		}),
 	})
 
-	addReason(command, &reason, nil, "the audit log and the log")
+	addReason(command, &reason, nil, "the audit log and the broker's log")
 
 	return command
 }

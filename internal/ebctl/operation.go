@@ -216,7 +216,8 @@ func newInterventionCommand(session *session, intervention *intervention, comman
 			return session.intervene(ctx, client, args[0], *intervention)
 		}
 	})
-	command.Flags().StringVar(&intervention.Reason, "reason", "", "the reason, for the operation's timeline, the audit log and the log; required")
+	command.Flags().StringVar(&intervention.Reason, "reason", "",
+		session.text("the reason, for the operation's timeline, the audit log and the broker's log; required"))
 	addWait(&command, &intervention.waiting)
 	intervention.bulk.add(session, &command)
 

@@ -95,7 +95,7 @@ func (r Response) RetryAfter(wait time.Duration) Response {
 	return r
 }
 
-// Write sends the response. If the body cannot be encoded, Write responds 500 instead.
+// Write sends the response. If the body cannot be encoded, Write responds with 500 instead.
 func (r Response) Write(w http.ResponseWriter) {
 	body, err := encode(r.Body)
 	if err != nil {

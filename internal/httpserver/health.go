@@ -50,7 +50,7 @@ func (h *Health) Handler() http.Handler {
 	return mux
 }
 
-// ready responds 503 if the service is stopping or its check fails. The error is logged and not sent to the client, because
+// ready responds with 503 if the service is stopping or its check fails. The error is logged and not sent to the client, because
 // clients of the status address are not authenticated.
 func (h *Health) ready(w http.ResponseWriter, r *http.Request) {
 	if h.stopping.Load() {

@@ -19,7 +19,7 @@ import (
 
 var errPanic = errors.New("the handler panicked")
 
-// Observe returns a middleware that logs and counts each request, and responds 500 if a handler panics. The log line contains
+// Observe returns a middleware that logs and counts each request, and responds with 500 if a handler panics. The log line contains
 // neither the body nor the query, because both may contain secrets. Handlers and inner middlewares describe the request with
 // Note and its variants. If metrics is nil, requests are not counted.
 func Observe(log logrus.FieldLogger, metrics *Metrics, clock clock.PassiveClock) Middleware {

@@ -126,7 +126,7 @@ func (a agents) wanted() map[string]string {
 }
 
 // repeat runs an agent for the named Shoot's cluster, one session after another, until the context ends. It logs a failed session
-// and then starts another: the cluster may not be ready yet, or may have been deleted while its runtime is still registered.
+// and then starts another: the cluster might not be ready yet, or may have been deleted while its runtime is still registered.
 func (a agents) repeat(ctx context.Context, shootName string) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := a.session(ctx, shootName); err != nil && ctx.Err() == nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Once the ServiceAccount exists, createAccess makes the remaining calls even if the replica loses its lease, because another
-// replica may not know about the ServiceAccount. createAccess repeats failed calls itself, because the engine does not retry a
+// replica might not know about the ServiceAccount. createAccess repeats failed calls itself, because the engine does not retry a
 // step after the lease is lost. cleanupTimeout limits the total time of these calls, and cleanupPause is the pause between two
 // attempts.
 const (

@@ -75,12 +75,12 @@ func TestIASFaults(t *testing.T) {
 		"401, 403/401": {
 			"an operator can correct the credentials",
 			simulator.Fault{Status: http.StatusUnauthorized, Times: lasting},
-			"IAS rejects our credentials with HTTP status 401: an operator must correct APP_IAS_USER_ID and APP_IAS_USER_SECRET", interval,
+			"IAS rejects the credentials with HTTP status 401: an operator must correct APP_IAS_USER_ID and APP_IAS_USER_SECRET", interval,
 		},
 		"401, 403/403": {
 			"an operator can correct the rights",
 			simulator.Fault{Status: http.StatusForbidden, Times: lasting},
-			"IAS rejects our credentials with HTTP status 403: an operator must correct APP_IAS_USER_ID and APP_IAS_USER_SECRET", interval,
+			"IAS rejects the credentials with HTTP status 403: an operator must correct APP_IAS_USER_ID and APP_IAS_USER_SECRET", interval,
 		},
 		"408, 500 and above/408": {
 			"a gateway may have lost the request",

@@ -174,7 +174,7 @@ func TestCallFaults(t *testing.T) {
 
 	const (
 		credentials = ": an operator must correct APP_CONTROL_PLANE_KUBECONFIG_PATH and the permissions of its user"
-		rejects     = "the control plane rejects our credentials with HTTP status "
+		rejects     = "the control plane rejects the credentials with HTTP status "
 		could       = "the control plane could not ACTION: "
 		missing     = "the control plane has no RESOURCE or no namespace kcp-system: an operator must install Lifecycle Manager, or correct the Kyma template"
 	)
@@ -348,8 +348,8 @@ func TestUnreadable(t *testing.T) {
 		"unreadable: slow":    {simulator.Fault{Delay: time.Minute}, "the control plane did not respond within 2s", 0, failure.Transient},
 		"unreadable: no JSON": {simulator.Fault{Body: "<html>"}, could + "returned a response that is not the expected JSON", 0, failure.Transient},
 		"unreadable: unreachable, or the response is lost/lost": {simulator.Fault{Lost: true}, "the control plane cannot be reached", 0, failure.Transient},
-		"unreadable: 401, 403/401":                              {simulator.Fault{Status: http.StatusUnauthorized}, "the control plane rejects our credentials with HTTP status 401" + credentials, 0, failure.Transient},
-		"unreadable: 401, 403/403":                              {simulator.Fault{Status: http.StatusForbidden}, "the control plane rejects our credentials with HTTP status 403" + credentials, 0, failure.Transient},
+		"unreadable: 401, 403/401":                              {simulator.Fault{Status: http.StatusUnauthorized}, "the control plane rejects the credentials with HTTP status 401" + credentials, 0, failure.Transient},
+		"unreadable: 401, 403/403":                              {simulator.Fault{Status: http.StatusForbidden}, "the control plane rejects the credentials with HTTP status 403" + credentials, 0, failure.Transient},
 		"unreadable: 408, 429, 500 and above/408":               {simulator.Fault{Status: http.StatusRequestTimeout}, could + "returned HTTP status 408 Request Timeout", 0, failure.Transient},
 		"unreadable: 408, 429, 500 and above/429":               {simulator.Fault{Status: http.StatusTooManyRequests}, could + "returned HTTP status 429 Too Many Requests", 0, failure.Transient},
 		"unreadable: 408, 429, 500 and above/500":               {simulator.Fault{Status: http.StatusInternalServerError}, could + "returned HTTP status 500 Internal Server Error", 0, failure.Transient},

@@ -106,27 +106,27 @@ func TestAvSFaults(t *testing.T) {
 		"the token endpoint returns 400, 401 or 403/400": {
 			"an operator can correct the credentials",
 			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusBadRequest},
-			"the token endpoint of AvS rejects our credentials: " + credentials, interval, false, 0,
+			"the token endpoint of AvS rejects the credentials: " + credentials, interval, false, 0,
 		},
 		"the token endpoint returns 400, 401 or 403/401": {
 			"an operator can correct the credentials",
 			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized},
-			"the token endpoint of AvS rejects our credentials: " + credentials, interval, false, 0,
+			"the token endpoint of AvS rejects the credentials: " + credentials, interval, false, 0,
 		},
 		"the token endpoint returns 400, 401 or 403/403": {
 			"an operator can correct the credentials",
 			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusForbidden},
-			"the token endpoint of AvS rejects our credentials: " + credentials, interval, false, 0,
+			"the token endpoint of AvS rejects the credentials: " + credentials, interval, false, 0,
 		},
 		"401 or 403 with a new token/401": {
 			"an operator can correct the credentials",
 			simulator.Fault{Operation: create, Status: http.StatusUnauthorized, Times: 2},
-			"AvS rejects our credentials with HTTP status 401: " + credentials, interval, false, 0,
+			"AvS rejects the credentials with HTTP status 401: " + credentials, interval, false, 0,
 		},
 		"401 or 403 with a new token/403": {
 			"an operator can correct the rights",
 			simulator.Fault{Operation: create, Status: http.StatusForbidden},
-			"AvS rejects our credentials with HTTP status 403: " + credentials, interval, false, 0,
+			"AvS rejects the credentials with HTTP status 403: " + credentials, interval, false, 0,
 		},
 		"429, 503 with Retry-After/429": {
 			"the pause that the system asks for counts",

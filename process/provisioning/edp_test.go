@@ -82,27 +82,27 @@ func TestEDPFaults(t *testing.T) {
 		"the token endpoint returns 400, 401 or 403/400": {
 			"an operator can correct the credentials",
 			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusBadRequest},
-			"the token endpoint of EDP rejects our credentials" + credentials, interval,
+			"the token endpoint of EDP rejects the credentials" + credentials, interval,
 		},
 		"the token endpoint returns 400, 401 or 403/401": {
 			"an operator can correct the credentials",
 			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusUnauthorized},
-			"the token endpoint of EDP rejects our credentials" + credentials, interval,
+			"the token endpoint of EDP rejects the credentials" + credentials, interval,
 		},
 		"the token endpoint returns 400, 401 or 403/403": {
 			"an operator can correct the credentials",
 			simulator.Fault{Operation: simulator.TokenOperation, Status: http.StatusForbidden},
-			"the token endpoint of EDP rejects our credentials" + credentials, interval,
+			"the token endpoint of EDP rejects the credentials" + credentials, interval,
 		},
 		"401 or 403 with a new token/401": {
 			"an operator can correct the credentials",
 			simulator.Fault{Operation: create, Status: http.StatusUnauthorized},
-			"EDP rejects our credentials with HTTP status 401" + credentials, interval,
+			"EDP rejects the credentials with HTTP status 401" + credentials, interval,
 		},
 		"401 or 403 with a new token/403": {
 			"an operator can correct the rights",
 			simulator.Fault{Operation: create, Status: http.StatusForbidden},
-			"EDP rejects our credentials with HTTP status 403" + credentials, interval,
+			"EDP rejects the credentials with HTTP status 403" + credentials, interval,
 		},
 		"404: another instance has just removed the registration": {
 			"the next attempt creates it again", simulator.Fault{Operation: add, Status: http.StatusNotFound}, could + "rejects the request with HTTP status 404 Not Found", interval,

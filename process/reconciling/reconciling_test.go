@@ -120,11 +120,11 @@ func TestRegistration(t *testing.T) {
 		},
 		"401 or 403, of a gateway/401": {
 			reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusUnauthorized},
-			wantText: "the Reconciler rejects our credentials with HTTP status 401" + credentials, wantWait: interval,
+			wantText: "the Reconciler rejects the credentials with HTTP status 401" + credentials, wantWait: interval,
 		},
 		"401 or 403, of a gateway/403": {
 			reason: "an operator can correct the address", fault: simulator.Fault{Status: http.StatusForbidden},
-			wantText: "the Reconciler rejects our credentials with HTTP status 403" + credentials, wantWait: interval,
+			wantText: "the Reconciler rejects the credentials with HTTP status 403" + credentials, wantWait: interval,
 		},
 		"429, 503 with Retry-After/429": {
 			reason: "the pause of the system counts", fault: simulator.Fault{Status: http.StatusTooManyRequests, RetryAfter: 42},

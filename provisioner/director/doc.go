@@ -3,7 +3,7 @@
 // them.
 //
 // Errors come from package failure. Invalid, Conflict and NotFound are Director's decisions, so a retry would fail again.
-// Transient errors are temporary: Director does not respond, returns an unexpected response, or rejects our credentials until an
+// Transient errors are temporary: Director does not respond, returns an unexpected response, or rejects the credentials until an
 // operator corrects them. No error contains a token, a credential or an internal address.
 //
 // Package wire is generated from operations.graphql. To add a call, add its query there, run go generate, and write a method for

@@ -54,10 +54,10 @@ type meaning struct {
 	said  string
 }
 
-// meanings maps the codes from Director's package apperrors to errors. Problems with our credentials are transient: operations
+// meanings maps the codes from Director's package apperrors to errors. Problems with the credentials are transient: operations
 // retry until an operator corrects the credentials. A rejected request is Invalid, because Director would reject a retry too.
 func meanings() map[int]meaning {
-	const repair = "an operator must grant our credentials the scopes runtime:read and runtime:write"
+	const repair = "an operator must grant the credentials the scopes runtime:read and runtime:write"
 
 	return map[int]meaning{
 		10:               {"InternalError", failure.Transient, nil, "it reports an internal error"},

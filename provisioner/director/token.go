@@ -67,7 +67,7 @@ func refusedToken(ctx context.Context, err error) error {
 	case answered && answer.Response.StatusCode < http.StatusInternalServerError:
 		status := fmt.Errorf("HTTP status %d", answer.Response.StatusCode)
 
-		return denied(status, "the token endpoint of Director rejects our credentials")
+		return denied(status, "the token endpoint of Director rejects the credentials")
 	case answered:
 		return failure.New(failure.Transient, "the token endpoint of Director responded with HTTP status %d", answer.Response.StatusCode).
 			WithReason(failure.ReasonHTTPStatus, failure.ComponentDirectorToken)

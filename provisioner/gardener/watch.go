@@ -19,7 +19,7 @@ const (
 	// watchTimeout is the time after which the API server ends a watch, and the client starts the next one. It bounds the time
 	// until a dead connection is noticed.
 	watchTimeout = 5 * time.Minute
-	// watchPause is the retry interval while Gardener does not respond or rejects our credentials. The informer's default
+	// watchPause is the retry interval while Gardener does not respond or rejects the credentials. The informer's default
 	// interval grows to a minute, which would delay the detection of ready clusters.
 	watchPause = 2 * time.Second
 )

@@ -73,7 +73,7 @@ type Usage struct {
 // QuotaColumns is a set of columns.
 type QuotaColumns struct{ Account, Subaccount, Plan, Region bool }
 
-// Used is a number of instances. Only those fields of its QuotaGroup are set that correspond to columns in Usage.By.
+// Used is a number of instances. In its QuotaGroup, only the fields that correspond to columns in Usage.By are set.
 type Used struct {
 	QuotaGroup
 

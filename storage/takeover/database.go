@@ -136,7 +136,7 @@ func (d *Database) Check(ctx context.Context, former Program, ignoredUsers []str
 	}
 
 	if version != nil {
-		return errors.Join(errs...) // the columns of the next query may not exist
+		return errors.Join(errs...) // the columns of the next query might not exist
 	}
 
 	unfinished, err := Select[string](ctx, d, former.Unfinished)

@@ -371,7 +371,7 @@ func (p *controlPlane) testForbidden() {
 	p.Helper()
 	p.must(p.api.Delete(p.Context(), p.permission()))
 	p.orderIn("forbidden", "account", "plain", "")
-	p.wantShown("forbidden", "in progress", "delayed, retrying: the control plane rejects our credentials with status 403: an operator must correct "+
+	p.wantShown("forbidden", "in progress", "delayed, retrying: the control plane rejects the credentials with status 403: an operator must correct "+
 		"APP_CONTROL_PLANE_KUBECONFIG_PATH, or allow its user to get and list ConfigMaps and Secrets", "or allow its user to get and list ConfigMaps and Secrets")
 	p.create(p.permission())
 	p.WantSucceeded("forbidden")

@@ -44,7 +44,7 @@ type Options struct {
 	Config Config
 	// Keys seal the cookies.
 	Keys *secret.Keyring
-	// Access contains the users that log in with passwords, the OIDC issuer, and the checks of origin, host and rate.
+	// Access contains the users who log in with passwords, the OIDC issuer, and the checks of origin, host and rate.
 	Access *auth.Access
 	// NameClaim is the claim with the name of a user. The operator API uses the same claim.
 	NameClaim string

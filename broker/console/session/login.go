@@ -15,7 +15,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/auditlog"
 )
 
-// Texts for users.
+// Messages for users.
 const (
 	textNoRole      = "Your user needs the viewer role to use the console."
 	textEnded       = "The session has ended. Log in again."

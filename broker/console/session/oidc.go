@@ -26,7 +26,7 @@ const (
 	endpointLifetime, endpointPause = 5 * time.Minute, 5 * time.Second
 )
 
-// Texts for users.
+// Messages for users.
 const (
 	textLoginOver    = "This login has expired or was started in another window. Start again."
 	textIssuerDenied = "The issuer did not confirm the login."

@@ -27,7 +27,7 @@ import (
 // that the instance exists.
 const codeOtherTenant = "OtherTenant"
 
-// Texts for users.
+// Messages for users.
 const (
 	textNotFound    = "This page does not exist, or you may not see it."
 	textCursor      = "This page of the list does not exist. Start with the first page."

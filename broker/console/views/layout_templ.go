@@ -195,7 +195,7 @@ func Layout(page Page) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if page.Shell.User != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<span class=\"user\" title=\"The user that is logged in\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<span class=\"user\" title=\"The user who is logged in\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -39,7 +39,7 @@ func (p *pass) begin() {
 }
 
 // end sets each condition to Unknown if it still describes an earlier generation. This reconciliation has not set such a
-// condition, so it may not be true for the current generation.
+// condition, so it might not be true for the current generation.
 func (p *pass) end() {
 	reason := v1alpha1.ReasonInstallPending
 	if !p.deployment.DeletionTimestamp.IsZero() {

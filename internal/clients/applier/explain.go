@@ -14,7 +14,7 @@ import (
 
 // explain converts an error to a failure.Error whose text starts with where. An error that already is a failure.Error keeps its
 // text. Only collisions and rejections of objects are permanent: while a cluster or its webhooks start, any other error may be
-// temporary. Texts from the cluster may quote values of the part, so explain masks secret values, and replaces the cause with its
+// temporary. Messages from the cluster may quote values of the part, so explain masks secret values, and replaces the cause with its
 // masked text.
 func (w *work) explain(err error, where string, part Part) error {
 	if collision, ok := errors.AsType[*collisionError](err); ok {

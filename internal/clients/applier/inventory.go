@@ -30,7 +30,7 @@ type inventory struct {
 // entry records the objects and the progress of one part.
 type entry struct {
 	Name string `json:"name"`
-	// Objects are the objects of the part. They are recorded before they are applied, so some may not exist yet.
+	// Objects are the objects of the part. They are recorded before they are applied, so some might not exist yet.
 	Objects []ref `json:"objects,omitempty"`
 	// Former lists objects of earlier content, which prune removes.
 	Former []ref `json:"former,omitempty"`

@@ -195,7 +195,7 @@ func (w *Watches) Look(cluster *Cluster, owner string) View {
 	return view
 }
 
-// look adds the known state of an object to a view. It returns false if the records are not valid, or if they may not include the
+// look adds the known state of an object to a view. It returns false if the records are not valid, or if they might not include the
 // last write of this replica. If the version of the object is unknown, any state is accepted.
 func (k *kindWatch) look(object *Object, owner string, view *View) bool {
 	k.mutex.Lock()

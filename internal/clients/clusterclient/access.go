@@ -141,7 +141,7 @@ func (a Access) adminConfig(ctx context.Context, instance environment.Instance) 
 
 // Probe returns nil if the API server of the instance's runtime accepts the kubeconfig. If the kubeconfig is unusable, or if its
 // address is in a network that tenants' clusters may not use, the error is failure.Permanent. Any error of the API server is
-// failure.Transient, even if it rejects the credentials, because a new cluster may not be complete yet.
+// failure.Transient, even if it rejects the credentials, because a new cluster might not be complete yet.
 func (a Access) Probe(ctx context.Context, instance environment.Instance) error {
 	config, err := a.config(ctx, instance)
 	if err != nil {

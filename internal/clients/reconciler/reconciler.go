@@ -35,7 +35,7 @@ func (c *Client) Probe(ctx context.Context) error { return c.rest.Probe(ctx, c.u
 
 // Apply registers the cluster or changes its configuration. It returns a state with the versions that the Reconciler has
 // assigned. Apply is idempotent. The error is transient if the Reconciler does not accept the kubeconfig, because a new runtime
-// may not respond yet. If the cluster has no components or is larger than the Reconciler accepts, Apply does not send a request,
+// might not respond yet. If the cluster has no components or is larger than the Reconciler accepts, Apply does not send a request,
 // and the error is permanent.
 func (c *Client) Apply(ctx context.Context, cluster Cluster) (State, error) {
 	if len(cluster.Kyma.Components) == 0 {

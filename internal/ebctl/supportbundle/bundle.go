@@ -41,7 +41,7 @@ type File struct {
 // ManifestName is the name of the manifest in the archive.
 const ManifestName = "manifest.json"
 
-const redacted = "Secrets are ***. Names, email addresses and network addresses of people are replaced by numbered pseudonyms. Texts in parameters, labels and changed " +
+const redacted = "Secrets are ***. Names, email addresses and network addresses of people are replaced by numbered pseudonyms. Strings in parameters, labels and changed " +
 	"fields are ***, unless they come from a list of allowed values."
 
 // fileMode makes the unpacked files readable only by the user.

@@ -217,7 +217,7 @@ func rules() []rule {
 		},
 		{
 			situation.repeating,
-			"The message has been the same for {repeats}. Check the system that it names: the operation may not continue on its own.",
+			"The message has been the same for {repeats}. Check the system that it names: the operation might not continue on its own.",
 		},
 		{
 			inBroker(func(s situation) bool {

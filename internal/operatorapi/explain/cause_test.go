@@ -10,7 +10,7 @@ import (
 func TestCause(t *testing.T) {
 	t.Parallel()
 
-	rejected := operatorapi.Problem{Message: "AvS rejects our credentials", Component: "avs"}
+	rejected := operatorapi.Problem{Message: "AvS rejects the credentials", Component: "avs"}
 	cases := map[string]struct {
 		reason string
 		change func(*operatorapi.Operation)
@@ -21,7 +21,7 @@ func TestCause(t *testing.T) {
 			func(o *operatorapi.Operation) {
 				o.Problem, o.System = rejected, operatorapi.System{Name: "avs", State: "closed", CallsLimit: 10}
 			},
-			"AvS rejects our credentials (avs)",
+			"AvS rejects the credentials (avs)",
 		},
 		"Down": {
 			"the breaker says why all operations of the system wait",

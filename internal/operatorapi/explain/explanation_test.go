@@ -143,7 +143,7 @@ func TestOf(t *testing.T) {
 			why:       "a previous operation is in progress",
 			continues: "in 5s",
 			advice: []string{
-				"The message has been the same for 30m00s. Check the system that it names: the operation may not continue on its own.",
+				"The message has been the same for 30m00s. Check the system that it names: the operation might not continue on its own.",
 				"If a Kyma Provisioner was killed during an operation on this runtime, nothing continues that operation. To end it, see docs/operator/kyma-provisioner.md.",
 			},
 		},

@@ -96,7 +96,7 @@ func (c Config) Warnings() []string {
 	}
 
 	if remoteDatabase && !slices.Contains([]string{"require", "verify-ca", "verify-full"}, database.SSLMode) {
-		warnings = append(warnings, program.Prefix+"DATABASE_SSL_MODE: the connection to PostgreSQL on another machine may not be encrypted: use verify-full")
+		warnings = append(warnings, program.Prefix+"DATABASE_SSL_MODE: the connection to PostgreSQL on another machine might not be encrypted: use verify-full")
 	}
 
 	if reachable && c.Access.TLS.CertFile == "" && (c.AuthBasicUsers != "" || c.Access.UsersFile != "") {

@@ -149,14 +149,14 @@ func Matches(cell, test, text string) error {
 
 	if part := test[strings.LastIndexByte(test, '/')+1:]; strings.Contains(text, "HTTP status ") && status.MatchString(part) &&
 		!strings.Contains(text, "HTTP status "+part[:3]) {
-		return fmt.Errorf("the fault causes the text %q, which does not name the status %s", text, part[:3])
+		return fmt.Errorf("the fault causes the message %q, which does not name the status %s", text, part[:3])
 	}
 
 	if text != "" && slices.ContainsFunc(Texts(cell), func(pattern *regexp.Regexp) bool { return pattern.MatchString(general(text)) }) {
 		return nil
 	}
 
-	return fmt.Errorf("the fault causes the text %q, but the page says: %s", text, cell)
+	return fmt.Errorf("the fault causes the message %q, but the page says: %s", text, cell)
 }
 
 // Texts returns a regular expression for each message that the cell quotes.

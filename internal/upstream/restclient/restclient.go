@@ -252,7 +252,7 @@ func (c *Client) result(request Request, got answer) error {
 
 		return nil
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		return c.transient(failure.ReasonHTTPStatus, status, "%s rejects our credentials with HTTP status %d: an operator must correct %s",
+		return c.transient(failure.ReasonHTTPStatus, status, "%s rejects the credentials with HTTP status %d: an operator must correct %s",
 			c.options.Title, code, c.options.Settings)
 	case code == http.StatusNotFound && !decodes(got.content, nil):
 		return c.unexpected(request, status)

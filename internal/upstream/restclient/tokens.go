@@ -64,7 +64,7 @@ func (c *Client) requestToken(ctx context.Context) (upstream.Token, error) {
 
 	switch {
 	case got.Status == http.StatusBadRequest || got.Status == http.StatusUnauthorized || got.Status == http.StatusForbidden:
-		return upstream.Token{}, c.transient(failure.ReasonHTTPStatus, nil, "the token endpoint of %s rejects our credentials: an operator must correct %s",
+		return upstream.Token{}, c.transient(failure.ReasonHTTPStatus, nil, "the token endpoint of %s rejects the credentials: an operator must correct %s",
 			options.Title, options.Settings)
 	case got.Status != http.StatusOK:
 		return upstream.Token{}, c.transient(failure.ReasonHTTPStatus, &got.StatusError, "the token endpoint of %s returned HTTP status %d",

@@ -143,7 +143,7 @@ func explain(err error, where string) error {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		text = "another replica of the Provisioner is changing the installation"
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		text = "the cluster of the bundle provisioner rejects our credentials, or does not grant them a permission: an operator must " +
+		text = "the cluster of the bundle provisioner rejects the credentials, or does not grant them a permission: an operator must " +
 			"correct APP_KYMA_BUNDLES_KUBECONFIG_PATH or its roles"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		kind, text = failure.Permanent, "the cluster of the bundle provisioner rejects the BundleDeployment: an operator must update its "+

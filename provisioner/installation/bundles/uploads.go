@@ -150,7 +150,7 @@ func (r uploadResponse) result() (waiting string, err error) {
 	switch r.status {
 	case http.StatusCreated, http.StatusNoContent:
 		return "", nil
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusNotFound: // The server's cache may not contain a new Bundle yet.
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusNotFound: // The server's cache might not contain a new Bundle yet.
 		return "waiting for the bundle provisioner to accept the content", nil
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return "", r.refused(failure.Transient, unsent+"the content server rejects the token. An operator must bind the token's user to the ClusterRole bundle-uploader")
