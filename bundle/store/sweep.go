@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Sweep removes the archives and uploads that no Bundle uses, and the temporary files and folders of processes that have died. It keeps
-// files that were stored less than 15 minutes ago, because their Bundles might not refer to them yet. It returns the number of removed
-// files and folders.
+// Sweep removes the archives and uploads that no Bundle uses, and the temporary files and folders of processes that have died. It
+// keeps files that were stored less than 15 minutes ago, because their Bundles might not refer to them yet. It returns the number
+// of removed files and folders.
 func (s *Store) Sweep(ctx context.Context, archiveInUse func(Digest) bool, uploadInUse func(bundle string) bool) (int, error) {
 	before := time.Now().Add(-grace)
 	removed := 0

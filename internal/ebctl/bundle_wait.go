@@ -117,7 +117,8 @@ func (c bundleClient) progress(ctx context.Context, name string) (text string, d
 		return fmt.Sprintf("Bundle %s is installed; %s", status.ActiveBundle, describe(valid)), false, nil
 	}
 
-	// With one of these reasons, the condition is true for the active Bundle, but its desired config or content might not be installed.
+	// With one of these reasons, the condition is true for the active Bundle, but its desired config or content might not be
+	// installed.
 	switch installed.Reason {
 	case v1alpha1.ReasonInstallPending, v1alpha1.ReasonDependencyPending, v1alpha1.ReasonSuspended, v1alpha1.ReasonDryRun:
 		return describe(installed), false, nil

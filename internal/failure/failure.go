@@ -137,7 +137,7 @@ func Unless(valid bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// New returns an error of the given kind. The format and the arguments become the text for the user, so they must not contain
+// New returns an error of the given kind. The format and the arguments become the message for the user, so they must not contain
 // secrets.
 func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Text: fmt.Sprintf(format, args...)}

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Decode returns the objects of all documents in a YAML file, or of a file with one or more JSON objects in a row. Errors name the line
-// if it is known.
+// Decode returns the objects of all documents in a YAML file, or of a file with one or more JSON objects in a row. Errors name the
+// line if it is known.
 func Decode(content []byte) ([]*unstructured.Unstructured, error) {
 	if trimmed := bytes.TrimSpace(content); len(trimmed) > 0 && trimmed[0] == '{' {
 		if objects, err := decodeJSON(trimmed); err == nil {

@@ -190,7 +190,8 @@ func settled(newest process.Record, began time.Time) bool {
 	return newest.State.Terminal() && newest.FinishedAt.Before(began)
 }
 
-// expectsShoot reports whether a runtime must have a Shoot after its newest operation. After a failed creation, the Shoot might not exist.
+// expectsShoot reports whether a runtime must have a Shoot after its newest operation. After a failed creation, the Shoot might not
+// exist.
 func expectsShoot(newest process.Record) bool {
 	return newest.State == process.Succeeded || !operation.Provisions(newest.Kind)
 }

@@ -21,8 +21,8 @@ func Sealed() storage.SealedColumn {
 }
 
 // Configuration returns the configuration that Set last stored for the object. The caller must have read the object's current
-// record. The result is empty if no configuration is stored, or if a replica of an earlier release, which does not store configurations, has changed
-// the object since then.
+// record. The result is empty if no configuration is stored, or if a replica of an earlier release, which does not store
+// configurations, has changed the object since then.
 func (s *Store) Configuration(ctx context.Context, object environment.OutsideObject) (secret.String, error) {
 	sealed, err := storage.Get[string](ctx, s.db.Reader(), `SELECT configuration FROM outside_configurations WHERE id = ? AND issued_at = ?`,
 		object.InstanceID, storage.At(object.Credential.IssuedAt))

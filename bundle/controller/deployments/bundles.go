@@ -96,8 +96,8 @@ func (p *pass) create(ctx context.Context, hash string) (*v1alpha1.Bundle, error
 	return bundle, nil
 }
 
-// existing returns the Bundle with the desired name. It reads the Bundle from the API server, because the cache might not have it yet. It
-// returns an error if the labels show that the Bundle belongs to another owner.
+// existing returns the Bundle with the desired name. It reads the Bundle from the API server, because the cache might not have it
+// yet. It returns an error if the labels show that the Bundle belongs to another owner.
 func (p *pass) existing(ctx context.Context, desired *v1alpha1.Bundle) (*v1alpha1.Bundle, error) {
 	found := &v1alpha1.Bundle{}
 	if err := p.Reader.Get(ctx, client.ObjectKeyFromObject(desired), found); err != nil {

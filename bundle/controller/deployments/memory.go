@@ -33,9 +33,9 @@ type memory struct {
 	// cluster reset pivot, because they do not count toward pivotTimeout.
 	pivot string
 	began time.Time
-	// failed is the installation that failed last, problem is the reason, and retry is the time of the next attempt. failedAt is the
-	// generation at the time of the failure. When the generation changes, the next attempt is due immediately. If terminal is true, no
-	// attempt is made before the generation changes.
+	// failed is the installation that failed last, problem is the reason, and retry is the time of the next attempt. failedAt is
+	// the generation at the time of the failure. When the generation changes, the next attempt is due immediately. If terminal is
+	// true, no attempt is made before the generation changes.
 	failed, problem string
 	failures        int
 	retry           time.Time

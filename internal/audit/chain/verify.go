@@ -18,8 +18,8 @@ const (
 	Missing = "missing"
 	// Reordered means that records have swapped their positions.
 	Reordered = "reordered"
-	// NotChained means that a row should have a record by now: its time was backdated, or no replica is adding records to the
-	// chain.
+	// NotChained means that a row has no record, although it should have one by now: its time was backdated, or no replica is
+	// adding records to the chain.
 	NotChained = "unchained"
 	// Truncated means that the chain no longer contains a record at which it once ended.
 	Truncated = "truncated"
