@@ -123,7 +123,7 @@ func exits() []exit {
 		},
 		{
 			applies: isFormerCluster, code: ExitConflict,
-			hint: "To remove the former cluster at once: ebctl leftover cleanup {instance} --reason REASON. See docs/operator/leftovers.md.",
+			hint: "To remove the former cluster immediately: ebctl leftover cleanup {instance} --reason REASON. See docs/operator/leftovers.md.",
 		},
 		{
 			applies: isConcurrency, code: ExitConflict,
