@@ -218,7 +218,8 @@ func TestForecastOfStarts(t *testing.T) {
 		},
 		"only at the time of an owner": {
 			"the orchestration waits for it", func(s *fleet.Strategy) { s.MaintenanceWindow, s.Deadline = false, at(9, 0, 0) },
-			[]orchestrations.Start{{Running: true, NotBefore: at(2, 2, 55), Count: 1}}, at(2, 3, 5), at(2, 3, 15),
+			[]orchestrations.Start{{Running: true, NotBefore: at(2, 2, 55), Count: 1}},
+			at(2, 3, 5), at(2, 3, 15),
 		},
 		"unreadable": {
 			"a window that cannot be read has no next occurrence", nil,

@@ -156,21 +156,8 @@ func queues(limits fleet.Parallel, starts []orchestrations.Start, begin time.Tim
 // free, but the wave does not wait for them. It returns false if the simulation reaches maxOccurrences, or if a window has no further
 // occurrence.
 func endOfWave(strategy fleet.Strategy, targets []orchestrations.Start, each time.Duration, begin, free time.Time) (time.Time, bool) {
-	waiting, end := queues(*strategy.Parallel, targets, begin), begin
-
-	for i := range waiting {
-		for waiting[i].Running && waiting[i].Count > 0 {
-			switch {
-			case waiting[i].Wave > 0:
-				end = begin.Add(each / 2) //nolint:mnd // a running upgrade counts as half done
-				waiting[i].start(end)
-			case free.After(begin):
-				waiting[i].start(free)
-			default:
-				waiting[i].Count = 0
-			}
-		}
-	}
+	waiting := queues(*strategy.Parallel, targets, begin)
+	end := occupy(waiting, each, begin, free)
 
 	for moves := 0; ; {
 		next := earliest(waiting)
@@ -195,6 +182,27 @@ func endOfWave(strategy fleet.Strategy, targets []orchestrations.Start, each tim
 			}
 		}
 	}
+}
+
+// occupy lets the running upgrades occupy workers, and returns when the last one that the wave waits for ends.
+func occupy(waiting []queue, each time.Duration, begin, free time.Time) time.Time {
+	end := begin
+
+	for i := range waiting {
+		for waiting[i].Running && waiting[i].Count > 0 {
+			switch {
+			case waiting[i].Wave > 0:
+				end = begin.Add(each / 2) //nolint:mnd // a running upgrade counts as half done
+				waiting[i].start(end)
+			case free.After(begin):
+				waiting[i].start(free)
+			default:
+				waiting[i].Count = 0
+			}
+		}
+	}
+
+	return end
 }
 
 // earliest returns the queue whose next upgrade can start first, or nil if no upgrades are left. Of several queues that can start

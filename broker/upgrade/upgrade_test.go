@@ -234,11 +234,15 @@ func TestRefused(t *testing.T) {
 		"downgrade": {"Kubernetes cannot be downgraded", upgrade.Order{Kind: cluster, Version: "1.33"}, nil, failure.Invalid, "cannot be downgraded to 1.33"},
 		"patch":     {"nor can patch versions", upgrade.Order{Kind: cluster, Version: "1.34.1"}, nil, failure.Invalid, "cannot be downgraded"},
 		"skipped": {
-			"neither the Provisioner nor Gardener skips a minor version", upgrade.Order{Kind: cluster, Version: "1.36"}, nil, failure.Invalid,
+			"neither the Provisioner nor Gardener skips a minor version",
+			upgrade.Order{Kind: cluster, Version: "1.36"},
+			nil, failure.Invalid,
 			"The cluster has Kubernetes 1.34.2, and an upgrade to 1.36 would skip a minor version. Upgrade it to 1.35 first.",
 		},
 		"major": {
-			"nor does it change the major version", upgrade.Order{Kind: cluster, Version: "9.9.9"}, nil, failure.Invalid,
+			"nor does it change the major version",
+			upgrade.Order{Kind: cluster, Version: "9.9.9"},
+			nil, failure.Invalid,
 			"an upgrade to 9.9.9 would skip a minor version",
 		},
 		"no version": {

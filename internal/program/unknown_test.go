@@ -28,7 +28,8 @@ func TestWarnUnknown(t *testing.T) {
 		"empty":   {"an empty variable never has an effect", []string{"APP_LIMITS="}, nil},
 		"service": {"Kubernetes sets variables for Services", link, nil},
 		"misspelled": {
-			"the warning names the similar variable, and no value", []string{"APP_DATABASE_SSLMODE=hush", "APP_WORKRES=9"},
+			"the warning names the similar variable, and no value",
+			[]string{"APP_DATABASE_SSLMODE=hush", "APP_WORKRES=9"},
 			[]string{
 				`unknown environment variable APP_DATABASE_SSLMODE has no effect; did you mean "APP_DATABASE_SSL_MODE"?`,
 				`unknown environment variable APP_WORKRES has no effect; did you mean "APP_WORKERS"?`,
@@ -38,7 +39,8 @@ func TestWarnUnknown(t *testing.T) {
 			"no variable is similar", []string{"APP_SOMETHING_ELSE=1"}, []string{`unknown environment variable APP_SOMETHING_ELSE has no effect`},
 		},
 		"port": {
-			"without a host, it is not the variable of a Service", []string{"APP_DATABSE_PORT=5433"},
+			"without a host, it is not the variable of a Service",
+			[]string{"APP_DATABSE_PORT=5433"},
 			[]string{`unknown environment variable APP_DATABSE_PORT has no effect; did you mean "APP_DATABASE_PORT"?`},
 		},
 		"next to a service": {
