@@ -22,6 +22,13 @@ import (
 func newIAS(t *testing.T) (*fakeias.IAS, *ias.Client) {
 	t.Helper()
 
+	return newIASWithin(t, 2*time.Second)
+}
+
+// newIASWithin is newIAS with the given timeout of one call.
+func newIASWithin(t *testing.T, timeout time.Duration) (*fakeias.IAS, *ias.Client) {
+	t.Helper()
+
 	simulated := fakeias.New()
 	simulated.Add("other")
 	simulated.Add(instanceID)
@@ -30,7 +37,7 @@ func newIAS(t *testing.T) (*fakeias.IAS, *ias.Client) {
 	t.Cleanup(server.Close)
 
 	config := ias.DefaultConfig()
-	config.URL, config.UserID, config.UserSecret, config.Timeout = server.URL, fakeias.User, fakeias.Secret, 2*time.Second
+	config.URL, config.UserID, config.UserSecret, config.Timeout = server.URL, fakeias.User, fakeias.Secret, timeout
 
 	return simulated, ias.New(config, http.DefaultTransport)
 }
@@ -171,7 +178,7 @@ func TestIASFaults(t *testing.T) {
 
 // TestIASOfManyInstances removes a service provider that IAS lists after the service providers of many other instances.
 func TestIASOfManyInstances(t *testing.T) {
-	simulated, client := newIAS(t)
+	simulated, client := newIASWithin(t, time.Minute) // the response has 8 MiB, which takes seconds on a busy machine
 
 	listed := strings.Repeat(`{"id": "sp-0", "display_name": "other", "certificate": "`+strings.Repeat("A", 4096)+`"}, `, 2000)
 	simulated.Inject(simulator.Fault{Operation: "getCompany", Body: `{"name": "company", "service_providers": [` + listed +
