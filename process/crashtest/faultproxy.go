@@ -195,6 +195,10 @@ func (s store) Claim(ctx context.Context, claim process.Claim) ([]process.Claime
 
 	s.monitor.claimed(s.proxy, claimed)
 
+	// Fake time stands still while an operation is handed back and claimed again, for example by a replica that was frozen. Without a
+	// pause, a step that runs again would have the same entry in the timeline, which Gaps reports as a duplicate.
+	time.Sleep(time.Millisecond)
+
 	mode := s.proxy.faults.next("Claim", DiesAfter, AnswerLost, Freezes)
 	if mode == Freezes {
 		s.proxy.freeze(freezeTime)
