@@ -14,7 +14,7 @@ kubernetes_flags+=" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/compon
 build() { # module, linker flags, commands...
 	local module=$1 flags=$2
 	shift 2
-	(cd "$here/$module" && CGO_ENABLED=0 go build -v -trimpath -ldflags "-s -w $flags" -o "$bin/" "${@/#/./}") 2>&1 | progress
+	(cd "$here/$module" && CGO_ENABLED=0 go build -v -buildvcs=false -trimpath -ldflags "-s -w $flags" -o "$bin/" "${@/#/./}") 2>&1 | progress
 }
 
 # progress reads the output of go build -v, which has a line for each compiled package and each downloaded module. It counts these lines and
@@ -71,7 +71,8 @@ refresh kubernetes "$kubernetes_flags" etcd kube-apiserver
 refresh gardener "" gardener-apiserver
 build gardener "" garden # it contains code of the main module, so let go build decide
 
-# go build renews the time even if the program is up to date. With the time of its last change, go test reuses the results of tests that read it.
+# go build renews the time even if the program is up to date. With the time of its last change, and without the commit in it, go test reuses the
+# results of tests that read it.
 sum=$(sha256sum <"$bin/garden")
 [[ -f $bin/.garden.sum && $(<"$bin/.garden.sum") == "$sum" ]] || echo "$sum" >"$bin/.garden.sum"
 touch -r "$bin/.garden.sum" "$bin/garden"
