@@ -17,23 +17,21 @@ func (given parameters) merge(stored, sent json.RawMessage) json.RawMessage {
 	// The stored parameters are an object or empty. If they cannot be decoded, the order is treated as having no parameters.
 	_ = json.Unmarshal(stored, &present)
 
-	merged := maps.Clone(fields)
-
 	if len(given.Administrators) == 0 {
-		delete(merged, paramAdministrators)
+		delete(fields, paramAdministrators)
 	}
 
 	if given.Modules.absent() {
-		delete(merged, paramModules)
+		delete(fields, paramModules)
 	}
 
-	if oidc, ok := mergeOIDC(present[paramOIDC], fields[paramOIDC]); ok {
-		merged[paramOIDC] = oidc
+	if oidc, changes := mergeOIDC(present[paramOIDC], fields[paramOIDC]); changes {
+		fields[paramOIDC] = oidc
 	} else {
-		delete(merged, paramOIDC)
+		delete(fields, paramOIDC)
 	}
 
-	if encoded, err := json.Marshal(merged); err == nil {
+	if encoded, err := json.Marshal(fields); err == nil {
 		return encoded
 	}
 

@@ -65,7 +65,7 @@ func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (Upda
 
 // upgradeTime parses UpgradeTime. It returns zero if the parameter is absent.
 func (given parameters) upgradeTime(violations *Violations) time.Time {
-	if given.UpgradeTime == "" { // the schema rejects an empty text
+	if given.UpgradeTime == "" { // absent: the schema rejects an empty string
 		return time.Time{}
 	}
 

@@ -153,12 +153,12 @@ func (a *API) checkRetry(ctx context.Context, tx storage.Tx, former process.Reco
 		return Conflict(fmt.Sprintf("The %s of the operation no longer exists, so there is nothing to retry.", a.Subjects.Noun()))
 	}
 
-	all, err := a.Operations.OfInstance(ctx, tx, former.InstanceID)
+	newest, err := a.newest(ctx, tx, former)
 	if err != nil {
 		return err
 	}
 
-	if newest := all[0]; newest.ID != former.ID {
+	if newest.ID != former.ID {
 		return Conflict(fmt.Sprintf("A later operation exists for this %s: %s, of kind %q, %s.",
 			a.Subjects.Noun(), newest.ID, newest.Kind, newest.State))
 	}

@@ -220,12 +220,23 @@ func (a *API) later(ctx context.Context, record process.Record) (string, error) 
 		return "", nil
 	}
 
-	all, err := a.Operations.OfInstance(ctx, a.DB.Reader(), record.InstanceID)
-	if err != nil || len(all) == 0 || all[0].ID == record.ID {
+	newest, err := a.newest(ctx, a.DB.Reader(), record)
+	if err != nil || newest.ID == record.ID {
 		return "", err
 	}
 
-	return all[0].ID, nil
+	return newest.ID, nil
+}
+
+// newest returns the newest operation of the instance or binding of the given operation. If retention has removed all of them, it returns
+// the given one.
+func (a *API) newest(ctx context.Context, tx storage.Tx, record process.Record) (process.Record, error) {
+	all, err := a.Operations.OfInstance(ctx, tx, record.InstanceID)
+	if err != nil || len(all) == 0 {
+		return record, err
+	}
+
+	return all[0], nil
 }
 
 // Operation converts a stored operation, without its timeline, to its form in the API. It does not decrypt the data of the
