@@ -21,9 +21,9 @@ export CGO_ENABLED := 0
 export GOFLAGS := $(filter-out $(SHARED_FLAGS),$(GOFLAGS)) $(SHARED_FLAGS)
 # At Go's default of 100, a fifth of the compiler's CPU time is garbage collection. At 800, compiling SQLite, the largest package, takes 1.8 GB.
 GO_BUILD := GOGC=$(or $(GOGC),800) go build -ldflags '-s -w'
-# go test links more than a hundred binaries. Without a table of debug information, this takes a tenth less CPU time. make lint runs go vet,
-# which takes eight CPU minutes with an empty cache, because it analyzes all dependencies.
-GO_TEST := go test -ldflags=-w -vet=off
+# go test links more than a hundred binaries. Without debug information and symbols, this takes a fifth less CPU time. make lint runs go
+# vet, which takes eight CPU minutes with an empty cache, because it analyzes all dependencies.
+GO_TEST := go test -ldflags='-s -w' -vet=off
 
 comma := ,
 
@@ -54,43 +54,49 @@ build: ## Put the binaries into bin/, and the man pages and completions of ebctl
 garden: ## Build the parts of the local garden into .bin/ (takes minutes the first time).
 	@$(GARDEN)/build.sh
 
-# The slowest packages start first. Their tests mostly wait, so more of them run concurrently than the smallest machine has cores: three
-# packages, with four tests each.
-LONG_TESTS    := ./test/e2e ./test/crash ./test/bundles ./test/upgrade ./test/osb ./test/linear ./broker
-TEST_PACKAGES ?= 3
-TEST_PARALLEL ?= 4
+# Packages of test/ that run whole services: end to end, under injected faults, and through hundreds of OSB requests. The slowest packages
+# start first. Their tests mostly wait, so more of them run concurrently than the smallest machine has cores: system tests and unit tests of
+# two packages each, with four tests each.
+SYSTEM_TESTS    := e2e crash bundles upgrade osb linear ha console kymacompat tutorials
+SLOW_UNIT_TESTS := ./broker/orchestration ./storage ./broker ./broker/service ./provisioner/orders ./test/hostile
+empty :=
+space := $(empty) $(empty)
+UNIT_PACKAGES    = $(SLOW_UNIT_TESTS) $$(go list ./... | grep -vE '/test/($(subst $(space),|,$(SYSTEM_TESTS)))$$')
+SYSTEM_PACKAGES  = $(addprefix ./test/,$(SYSTEM_TESTS))
+TEST_PACKAGES   ?= 2
+TEST_PARALLEL   ?= 4
+# SAMPLE is the percentage of the system tests that run. All of them take half an hour. TEST_SEED selects others; by default the commit selects
+# them, so that a second run of the same tests finds their results in the cache.
+SAMPLE          ?= 15
+SAMPLED          = skip=$$(go run ./test/sample -percent $(SAMPLE) -seed "$${TEST_SEED:-$$(git rev-parse HEAD 2>/dev/null)}" $(1))
 # A fifth of the tests' time is garbage collection; memory is sufficient.
 test test-unit test-garden: export GOGC ?= 300
 
 .PHONY: test
-test: postgres patroni chromium garden helm kubectl ## Run every test: unit, SQLite, PostgreSQL, end to end on both gardens, the console in a browser.
-	@$(MAKE) --no-print-directory --jobs=2 test-project test-garden-module
-
-# The slowest packages of test-unit.
-SLOW_UNIT_TESTS := ./broker ./storage ./broker/service ./provisioner/orders ./test/hostile
-
-# Packages of test/ that run whole services: end to end, under injected faults, and through hundreds of OSB requests.
-SYSTEM_TESTS := console|e2e|crash|ha|osb|linear|kymacompat|upgrade|tutorials
+test: postgres patroni chromium garden helm kubectl ## Run the unit tests, and SAMPLE percent (15) of the system tests: SQLite, PostgreSQL, end to end on both gardens, the console in a browser. SAMPLE=100 runs all of them.
+	@$(MAKE) --no-print-directory --jobs=3 test-system test-units test-garden-module
 
 .PHONY: test-unit
-test-unit: postgres ## Run the unit tests and the storage suites, in about two minutes. Leaves out console, e2e, crash, ha, osb, linear, kymacompat, upgrade and tutorials of test/, and the engine's tests on PostgreSQL.
-	$(GO_TEST) -short -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) $(SLOW_UNIT_TESTS) $$(go list ./... | grep -vE '/test/($(SYSTEM_TESTS))(/|$$)')
+test-unit: postgres ## Run the unit tests and the storage suites. Leaves out the engine's tests on PostgreSQL and the system tests: bundles, console, crash, e2e, ha, kymacompat, linear, osb, tutorials and upgrade of test/.
+	$(GO_TEST) -short -p 3 -parallel $(TEST_PARALLEL) $(UNIT_PACKAGES)
 
 .PHONY: test-garden
 test-garden: postgres garden ## Run the end-to-end tests, on the local garden and over real processes.
-	@$(MAKE) --no-print-directory --jobs=2 test-e2e test-garden-module
+	@$(MAKE) --no-print-directory --jobs=2 SAMPLE=100 SYSTEM_TESTS=e2e test-system test-garden-module
 
-# Targets that run concurrently. go test prints the output of a package when it has ended, so outputs do not mix. If either target fails,
-# make fails after both have ended.
-.PHONY: test-project test-e2e test-garden-module
-test-project:
-	$(GO_TEST) -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 40m $(LONG_TESTS) ./...
+# Targets that run concurrently. go test prints the output of a package when it has ended, so outputs do not mix. If a target fails, make
+# fails after the others have ended.
+.PHONY: test-system test-units test-garden-module
+test-system:
+	@$(call SAMPLED,$(SYSTEM_PACKAGES)) && \
+		$(GO_TEST) -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 40m -skip "$$skip" $(SYSTEM_PACKAGES)
 
-test-e2e:
-	$(GO_TEST) -tags garden -parallel $(TEST_PARALLEL) -timeout 20m ./test/e2e/...
+test-units:
+	$(GO_TEST) -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 40m $(UNIT_PACKAGES)
 
 test-garden-module:
-	cd $(GARDEN)/gardener && $(GO_TEST) -parallel $(TEST_PARALLEL) -timeout 20m ./...
+	@$(call SAMPLED,$(GARDEN)/gardener/garden) && \
+		cd $(GARDEN)/gardener && $(GO_TEST) -parallel $(TEST_PARALLEL) -timeout 20m -skip "$$skip" ./...
 
 SOAK_DURATION ?= 10m
 FUZZ_DURATION ?= 30s

@@ -258,7 +258,7 @@ func (s *simulated) checkFleet(limits fleetLimits) {
 func TestFleetCrashes(t *testing.T) {
 	t.Parallel()
 
-	nth := 40
+	nth := 100
 	if harness.SoakDuration(t) > 0 {
 		nth = 1
 	}

@@ -41,7 +41,7 @@ func TestRefusalOf(t *testing.T) {
 	}{
 		"Refusal":    {"a wrapped refusal is unchanged", fmt.Errorf("x: %w", httpserver.Refuse(410, "gone")), httpserver.Refusal{Status: 410, Description: "gone"}},
 		"Plain":      {"the text of an internal error is only logged", errors.New("password"), httpserver.Refusal{Status: 500, Description: internal}},
-		"TooLarge":   {"a body beyond the limit", &http.MaxBytesError{Limit: 1}, httpserver.Refusal{Status: 413, Code: "RequestEntityTooLarge", Description: "The request body is too large."}},
+		"TooLarge":   {"a body beyond the limit", &http.MaxBytesError{Limit: 64 << 10}, httpserver.Refusal{Status: 413, Code: "RequestEntityTooLarge", Description: "The request body is larger than 64 KiB. Shorten the request."}},
 		"Network":    {"an unreachable database", fmt.Errorf("x: %w", unreachable), httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},
 		"Upstream":   {"a system other than the database", fmt.Errorf("x: %w", network), httpserver.Refusal{Status: 500, Description: internal}},
 		"Connection": {"a closed connection to the database", driver.ErrBadConn, httpserver.Refusal{Status: 503, Description: unavailable, RetryAfter: 5 * time.Second}},

@@ -3,6 +3,7 @@ package httpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -18,7 +19,6 @@ const (
 
 	internalText    = "An internal error occurred. The service's log has the details."
 	unavailableText = "The database does not respond. Try again later."
-	tooLargeText    = "The request body is too large."
 )
 
 // Refusal is an error response. It implements error, so endpoints and the packages that they call can return it.
@@ -80,15 +80,18 @@ func (r *Refusal) response() Response {
 //   - an unavailable database, or a deadline that has passed: 503
 //   - any other error: 500
 //
-// The description is the text of the failure.Error in the second case, and a fixed text in the other cases. The cause is only
-// logged.
+// The description names the limit in the first case, is the text of the failure.Error in the second case, and is a fixed text in the other
+// cases. The cause is only logged.
 func RefusalOf(err error) *Refusal {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return refusal
 	}
 
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &Refusal{Status: http.StatusRequestEntityTooLarge, Code: "RequestEntityTooLarge", Description: tooLargeText, Cause: err}
+	if exceeded, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Refusal{
+			Status: http.StatusRequestEntityTooLarge, Code: "RequestEntityTooLarge", Cause: err,
+			Description: fmt.Sprintf("The request body is larger than %d KiB. Shorten the request.", exceeded.Limit>>10),
+		}
 	}
 
 	if ferr, ok := errors.AsType[*failure.Error](err); ok && ferr.Kind != failure.Internal {
