@@ -54,15 +54,15 @@ build: ## Put the binaries into bin/, and the man pages and completions of ebctl
 garden: ## Build the parts of the local garden into .bin/ (takes minutes the first time).
 	@$(GARDEN)/build.sh
 
-# Packages of test/ that run whole services: end to end, under injected faults, and through hundreds of OSB requests. The slowest packages
+# Packages that run whole services or API servers: end to end, under injected faults, and through hundreds of OSB requests. The slowest packages
 # start first. Their tests mostly wait, so more of them run concurrently than the smallest machine has cores: system tests and unit tests of
 # two packages each, with four tests each.
-SYSTEM_TESTS    := e2e crash bundles upgrade osb linear ha console kymacompat tutorials
+SYSTEM_TESTS    := ./test/e2e ./test/crash ./test/bundles ./bundle/controller/deployments ./test/upgrade ./test/osb ./test/linear ./test/ha \
+	./test/console ./test/kymacompat ./test/tutorials ./bundle/service
 SLOW_UNIT_TESTS := ./broker/orchestration ./storage ./broker ./broker/service ./provisioner/orders ./test/hostile
 empty :=
 space := $(empty) $(empty)
-UNIT_PACKAGES    = $(SLOW_UNIT_TESTS) $$(go list ./... | grep -vE '/test/($(subst $(space),|,$(SYSTEM_TESTS)))$$')
-SYSTEM_PACKAGES  = $(addprefix ./test/,$(SYSTEM_TESTS))
+UNIT_TESTS       = $(SLOW_UNIT_TESTS) $$(go list ./... | grep -vE '/($(subst $(space),|,$(patsubst ./%,%,$(SYSTEM_TESTS))))$$')
 TEST_PACKAGES   ?= 2
 TEST_PARALLEL   ?= 4
 # SAMPLE is the percentage of the system tests that run. All of them take half an hour. TEST_SEED selects others; by default the commit selects
@@ -77,22 +77,22 @@ test: postgres patroni chromium garden helm kubectl ## Run the unit tests, and S
 	@$(MAKE) --no-print-directory --jobs=3 test-system test-units test-garden-module
 
 .PHONY: test-unit
-test-unit: postgres ## Run the unit tests and the storage suites. Leaves out the engine's tests on PostgreSQL and the system tests: bundles, console, crash, e2e, ha, kymacompat, linear, osb, tutorials and upgrade of test/.
-	$(GO_TEST) -short -p 3 -parallel $(TEST_PARALLEL) $(UNIT_PACKAGES)
+test-unit: postgres ## Run the unit tests and the storage suites. Leaves out the engine's tests on PostgreSQL and the system tests (CONTRIBUTING.md lists them).
+	$(GO_TEST) -short -p 3 -parallel $(TEST_PARALLEL) $(UNIT_TESTS)
 
 .PHONY: test-garden
 test-garden: postgres garden ## Run the end-to-end tests, on the local garden and over real processes.
-	@$(MAKE) --no-print-directory --jobs=2 SAMPLE=100 SYSTEM_TESTS=e2e test-system test-garden-module
+	@$(MAKE) --no-print-directory --jobs=2 SAMPLE=100 SYSTEM_TESTS=./test/e2e test-system test-garden-module
 
 # Targets that run concurrently. go test prints the output of a package when it has ended, so outputs do not mix. If a target fails, make
 # fails after the others have ended.
 .PHONY: test-system test-units test-garden-module
 test-system:
-	@$(call SAMPLED,$(SYSTEM_PACKAGES)) && \
-		$(GO_TEST) -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 40m -skip "$$skip" $(SYSTEM_PACKAGES)
+	@$(call SAMPLED,$(SYSTEM_TESTS)) && \
+		$(GO_TEST) -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 40m -skip "$$skip" $(SYSTEM_TESTS)
 
 test-units:
-	$(GO_TEST) -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 40m $(UNIT_PACKAGES)
+	$(GO_TEST) -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 40m $(UNIT_TESTS)
 
 test-garden-module:
 	@$(call SAMPLED,$(GARDEN)/gardener/garden) && \

@@ -105,7 +105,7 @@ func TestRejectedInterventionsChangeNothing(t *testing.T) {
 		"two bodies":              {"two bodies are ambiguous", "cancel", running(probing), onlyReason + onlyReason, 400, "The body is invalid"},
 		"no JSON":                 {"only JSON with the right types is accepted", "cancel", running(probing), `reason=x`, 400, "The body is invalid"},
 		"a reason of a number":    {"only JSON with the right types is accepted", "cancel", running(probing), `{"reason": 7}`, 400, "The body is invalid"},
-		"too long a body":         {"a body has a limit", "cancel", running(probing), `{"reason": "` + strings.Repeat("x", 70000) + `"}`, 413, "too large"},
+		"too long a body":         {"a body has a limit", "cancel", running(probing), `{"reason": "` + strings.Repeat("x", 70000) + `"}`, 413, "larger than 64 KiB"},
 	}
 
 	for name, c := range cases {
