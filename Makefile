@@ -74,7 +74,7 @@ test test-unit test-garden: export GOGC ?= 300
 
 .PHONY: test
 test: postgres patroni chromium garden helm kubectl ## Run the unit tests, and SAMPLE percent (15) of the system tests: SQLite, PostgreSQL, end to end on both gardens, the console in a browser. SAMPLE=100 runs all of them.
-	@$(MAKE) --no-print-directory --jobs=3 test-system test-units test-garden-module
+	@$(MAKE) --no-print-directory --jobs=2 test-system test-units test-garden-module
 
 .PHONY: test-unit
 test-unit: postgres ## Run the unit tests and the storage suites. Leaves out the engine's tests on PostgreSQL and the system tests (CONTRIBUTING.md lists them).
@@ -89,7 +89,7 @@ test-garden: postgres garden ## Run the end-to-end tests, on the local garden an
 .PHONY: test-system test-units test-garden-module
 test-system:
 	@$(call SAMPLED,$(SYSTEM_TESTS)) && \
-		$(GO_TEST) -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 40m -skip "$$skip" $(SYSTEM_TESTS)
+		$(GO_TEST) -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 60m -skip "$$skip" $(SYSTEM_TESTS)
 
 test-units:
 	$(GO_TEST) -tags garden -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout 40m $(UNIT_TESTS)
