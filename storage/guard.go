@@ -86,6 +86,10 @@ func (g guarding) open(ctx context.Context, host *pq.Connector) (*guardedConnect
 	opened := &guardedConnection{preparedConnection: inner, line: line, unreplicated: unreplicated, primary: g.primary, silences: silences}
 
 	opened.server, err = readServer(ctx, opened)
+	if err == nil && !g.pooled {
+		err = endAbandoned(ctx, opened)
+	}
+
 	if !line.stop() {
 		err = errors.Join(ctx.Err(), err)
 	}
@@ -95,6 +99,21 @@ func (g guarding) open(ctx context.Context, host *pq.Connector) (*guardedConnect
 	}
 
 	return opened, nil
+}
+
+// clientCheck is how often a server that runs a call checks whether its client is still connected, in the syntax of PostgreSQL.
+const clientCheck = "5s"
+
+// endAbandoned makes the server end calls whose client has closed the connection. The server ignores a request to cancel a call that
+// arrives before the call, so without this, it would finish a search for nobody. Servers that cannot check their clients, such as
+// those before PostgreSQL 14, keep their default. A commit that waits for a standby does not end.
+func endAbandoned(ctx context.Context, opened driver.QueryerContext) error {
+	_, err := selectRow(ctx, opened, `SELECT set_config('client_connection_check_interval', '`+clientCheck+`', false)`, 1)
+	if _, refused := errors.AsType[*pq.Error](err); refused {
+		return nil
+	}
+
+	return err
 }
 
 // during limits a call to the server. If the context ends before the call has finished, during sets a deadline for the network

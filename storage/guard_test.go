@@ -130,14 +130,56 @@ func TestAbandonedReadsEnd(t *testing.T) {
 		}
 
 		cancel()
-
-		harness.Until(t, "the end of "+name, func() bool {
-			running, err := storage.Get[int](t.Context(), db.Reader(), `SELECT count(*) FROM pg_stat_activity
-				WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND query LIKE '%pg_sleep%'`)
-
-			return err == nil && running == 0
-		})
+		wantNoSleepers(t, db, name)
 	}
+}
+
+// TestReadsEndWithoutARequestToCancel checks that the server ends a read whose client has gone, even if the request to cancel it is lost.
+func TestReadsEndWithoutARequestToCancel(t *testing.T) {
+	t.Parallel()
+
+	config := postgrestest.Database(t)
+	through, line := postgrestest.Through(t, config)
+	db, other := storagetest.Open(t, through), storagetest.Open(t, config)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	ended := make(chan error, 1)
+
+	go func() {
+		_, err := storage.Get[string](ctx, db.Reader(), `SELECT CAST(pg_sleep(?) AS TEXT)`, 3600)
+		ended <- err
+	}()
+
+	harness.Until(t, "the start of the read", func() bool { return sleepers(t, other) == 1 })
+	line.Cut()
+
+	if err := <-ended; err == nil {
+		t.Error("the read succeeded")
+	}
+
+	wantNoSleepers(t, other, "a read")
+}
+
+// wantNoSleepers waits until the server runs no pg_sleep in the database.
+func wantNoSleepers(t *testing.T, db *storage.DB, name string) {
+	t.Helper()
+
+	harness.Until(t, "the end of "+name, func() bool { return sleepers(t, db) == 0 })
+}
+
+// sleepers returns the number of calls of pg_sleep that the server runs in the database, or -1 if it does not respond.
+func sleepers(t *testing.T, db *storage.DB) int {
+	t.Helper()
+
+	running, err := storage.Get[int](t.Context(), db.Reader(), `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND query LIKE '%pg_sleep%'`)
+	if err != nil {
+		return -1
+	}
+
+	return running
 }
 
 // TestTransactionOfAFrozenReplicaIsEnded checks that the server ends an idle transaction. Otherwise the locks of the
