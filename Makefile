@@ -26,6 +26,8 @@ GO_BUILD := GOGC=$(or $(GOGC),800) go build -ldflags '-s -w'
 GO_TEST := go test -ldflags='-s -w' -vet=off
 
 comma := ,
+empty :=
+space := $(empty) $(empty)
 
 .DEFAULT_GOAL := help
 
@@ -60,8 +62,6 @@ garden: ## Build the parts of the local garden into .bin/ (takes minutes the fir
 SYSTEM_TESTS    := ./test/e2e ./test/crash ./test/bundles ./bundle/controller/deployments ./test/upgrade ./test/osb ./test/linear ./test/ha \
 	./test/console ./test/kymacompat ./test/tutorials ./bundle/service
 SLOW_UNIT_TESTS := ./broker/orchestration ./storage ./broker ./broker/service ./provisioner/orders ./test/hostile
-empty :=
-space := $(empty) $(empty)
 UNIT_TESTS       = $(SLOW_UNIT_TESTS) $$(go list ./... | grep -vE '/($(subst $(space),|,$(patsubst ./%,%,$(SYSTEM_TESTS))))$$')
 TEST_PACKAGES   ?= 2
 TEST_PARALLEL   ?= 4
@@ -77,7 +77,7 @@ test: postgres patroni chromium garden helm kubectl ## Run the unit tests, and S
 	@$(MAKE) --no-print-directory --jobs=2 test-system test-units test-garden-module
 
 .PHONY: test-unit
-test-unit: postgres ## Run the unit tests and the storage suites. Leaves out the engine's tests on PostgreSQL and the system tests (CONTRIBUTING.md lists them).
+test-unit: postgres ## Run the unit tests and the storage suites. Leaves out the engine's tests on PostgreSQL and the system tests.
 	$(GO_TEST) -short -p 3 -parallel $(TEST_PARALLEL) $(UNIT_TESTS)
 
 .PHONY: test-garden

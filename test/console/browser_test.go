@@ -116,9 +116,8 @@ func (b browser) observe(event any) {
 	case *runtime.EventExceptionThrown:
 		add("a script fails: %s", event.ExceptionDetails.Error())
 	case *runtime.EventConsoleAPICalled:
-		// A refresh during a logout gets 401, and console.js then reloads the page.
-		if text := arguments(event.Args); event.Type == runtime.APITypeError && !strings.Contains(text, "Response Status Error Code 401") {
-			add("a script reports an error: %s", text)
+		if event.Type == runtime.APITypeError {
+			add("a script reports an error: %s", arguments(event.Args))
 		}
 	case *page.EventJavascriptDialogOpening:
 		add("the page opens a dialog: %s", event.Message)

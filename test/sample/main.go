@@ -26,24 +26,29 @@ func main() {
 	seed := flag.String("seed", "", "any text, which selects the tests")
 	flag.Parse()
 
-	skip, err := skipped(flag.Args(), *percent, *seed, func(line string) { fmt.Fprintln(os.Stderr, line) })
+	skip, summary, err := skipped(flag.Args(), *percent, *seed)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 
+	fmt.Fprintln(os.Stderr, summary)
 	fmt.Println(skip)
 }
 
-// skipped returns the expression that matches the tests outside the sample. It matches nothing if all tests run. report receives a line
-// that describes the sample.
-func skipped(folders []string, percent int, seed string, report func(line string)) (string, error) {
+// skipped returns the expression that matches the tests outside the sample, and a sentence that describes the sample. The expression matches
+// no test if all tests run.
+func skipped(folders []string, percent int, seed string) (skip, summary string, err error) {
+	if percent < 0 || percent > 100 {
+		return "", "", fmt.Errorf("the percentage is %d: choose one from 0 to 100", percent)
+	}
+
 	var all, chosen []string
 
 	for _, folder := range folders {
 		names, err := testsIn(folder)
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 
 		slices.SortFunc(names, func(one, other string) int { return cmp.Compare(rank(seed, folder, one), rank(seed, folder, other)) })
@@ -53,14 +58,10 @@ func skipped(folders []string, percent int, seed string, report func(line string
 	}
 
 	left := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(chosen, name) })
-	report(fmt.Sprintf("%d of %d system tests in %s run, selected by the seed %s. SAMPLE=100 runs all of them.",
-		len(all)-len(left), len(all), strings.Join(folders, ", "), seed))
+	summary = fmt.Sprintf("%d of %d system tests in %s run, selected by the seed %s. SAMPLE=100 runs all of them.",
+		len(all)-len(left), len(all), strings.Join(folders, ", "), seed)
 
-	if len(left) == 0 {
-		return "^$", nil
-	}
-
-	return "^(" + strings.Join(left, "|") + ")$", nil
+	return "^(" + strings.Join(left, "|") + ")$", summary, nil
 }
 
 // testsIn returns the names of the tests in a folder.

@@ -23,7 +23,7 @@ func TestSkipped(t *testing.T) {
 	kept := func(percent int, seed string) []string {
 		t.Helper()
 
-		skip, err := skipped([]string{folder}, percent, seed, func(string) {})
+		skip, _, err := skipped([]string{folder}, percent, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,11 @@ func TestSkipped(t *testing.T) {
 		t.Errorf("twelve seeds select only %v", seen)
 	}
 
-	if _, err := skipped([]string{t.TempDir()}, 50, "seed", func(string) {}); err == nil {
+	if _, _, err := skipped([]string{t.TempDir()}, 50, "seed"); err == nil {
 		t.Error("a folder without tests is accepted")
+	}
+
+	if _, _, err := skipped([]string{folder}, 101, "seed"); err == nil {
+		t.Error("101 % is accepted")
 	}
 }
