@@ -117,7 +117,7 @@ func openPostgres(config Config, pooled bool) (pool, error) {
 	}
 
 	newest := &primary{opened: time.Now(), silenceLimit: cmp.Or(config.silenceLimit, defaultSilenceLimit)}
-	db := sqlx.NewDb(sql.OpenDB(guarding{hosts, newest, pooled}), DriverPostgres)
+	db := sqlx.NewDb(sql.OpenDB(guarding{hosts, newSearches(), newest, pooled}), DriverPostgres)
 	db.SetConnMaxLifetime(connectionAge)
 
 	return newPool(db, postgresConnections), nil

@@ -29,6 +29,20 @@ func OpenRecording(config Config, record func(PreparedQuery)) (*DB, error) {
 	return &DB{writer: connections, reader: connections, config: config}, nil
 }
 
+// ErrNoPrimary is errNoPrimary.
+var ErrNoPrimary = errNoPrimary
+
+// Searching returns connect with the limit for searches of the primary.
+func Searching(connect func(ctx context.Context) error) func(ctx context.Context) error {
+	limited := newSearches()
+
+	return func(ctx context.Context) error {
+		_, err := limited.find(ctx, func(ctx context.Context) (*guardedConnection, error) { return nil, connect(ctx) })
+
+		return err
+	}
+}
+
 type recorder struct {
 	driver.Connector
 

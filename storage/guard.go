@@ -19,6 +19,8 @@ const cancelGrace = time.Second
 type guarding struct {
 	// hosts contains one connector for each host.
 	hosts []host
+	// searches limits the attempts to find the primary among several hosts.
+	searches *searches
 	// primary identifies the newest primary that any connection of the pool has reached.
 	primary *primary
 	// pooled is true for connections to a pooler in transaction mode.
@@ -53,7 +55,7 @@ func (g guarding) Connect(ctx context.Context) (driver.Conn, error) {
 	if len(g.hosts) == 1 {
 		opened, err = g.open(ctx, g.hosts[0].Connector)
 	} else {
-		opened, err = g.newest(ctx)
+		opened, err = g.searches.find(ctx, g.newest)
 	}
 
 	if err != nil {

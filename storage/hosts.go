@@ -6,13 +6,81 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lib/pq"
+	"golang.org/x/sync/semaphore"
 )
 
 // hostGrace is how long a new connection waits for the remaining hosts once the first host has turned out to be a primary.
 const hostGrace = time.Second
+
+// searchPause is the minimum time between two searches for the primary after one that found none. Each search costs every server a
+// process and an authentication.
+const searchPause = 500 * time.Millisecond
+
+// searches limits the connections that a pool tries to open while none of the hosts is the primary. Otherwise all callers of the pool
+// would connect to all hosts again and again, and slow down the failover.
+type searches struct {
+	// turn admits one search at a time.
+	turn *semaphore.Weighted
+	// failed is the last search, or nil if it found the primary.
+	failed atomic.Pointer[failedSearch]
+}
+
+type failedSearch struct {
+	err   error
+	ended time.Time
+}
+
+func newSearches() *searches { return &searches{turn: semaphore.NewWeighted(1)} }
+
+// find opens a connection to the primary. If the last search found no primary, only one caller searches at a time, and the callers
+// that wait for it share its error. After a search that found the primary, all of them connect.
+func (s *searches) find(ctx context.Context, connect func(ctx context.Context) (*guardedConnection, error)) (*guardedConnection, error) {
+	last := s.failed.Load()
+	if last == nil {
+		return s.search(ctx, connect)
+	}
+
+	if err := s.turn.Acquire(ctx, 1); err != nil {
+		return nil, errors.Join(last.err, err)
+	}
+
+	finish := sync.OnceFunc(func() { s.turn.Release(1) })
+	defer finish()
+
+	switch latest := s.failed.Load(); latest {
+	case nil:
+		finish()
+	case last:
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(last.err, ctx.Err())
+		case <-time.After(time.Until(last.ended.Add(searchPause))):
+		}
+	default:
+		return nil, latest.err
+	}
+
+	return s.search(ctx, connect)
+}
+
+// search calls connect and keeps its error for other callers, unless connect failed because its context has ended.
+func (s *searches) search(ctx context.Context, connect func(ctx context.Context) (*guardedConnection, error)) (*guardedConnection, error) {
+	opened, err := connect(ctx)
+
+	switch {
+	case err == nil:
+		s.failed.Store(nil)
+	case errors.Is(err, errNoPrimary) && ctx.Err() == nil:
+		s.failed.Store(&failedSearch{err, time.Now()})
+	}
+
+	return opened, err
+}
 
 // host is one of the hosts in Config.Host.
 type host struct {

@@ -104,7 +104,7 @@ type member struct{ Name, Role, State string }
 func (c *cluster) members() []member {
 	c.Helper()
 
-	primary := c.primary(nil)
+	primary := c.primary()
 	if primary == nil {
 		return nil
 	}
@@ -137,13 +137,17 @@ func (c *cluster) waitForMembers() {
 	})
 }
 
-// primary returns the node that is the primary, or nil. It skips the node in except, which may still consider itself the primary
-// after it was replaced.
-func (c *cluster) primary(except *node) *node {
+// primary returns the node that is the primary, or nil.
+func (c *cluster) primary() *node { return c.primaryAfter(server{}) }
+
+// primaryAfter returns the node that is the primary, or nil. It skips the failed server, which may still consider itself the primary
+// after it was replaced. Its node is the primary again once PostgreSQL has been started again: Patroni does that after a crash if no
+// other node responds in time.
+func (c *cluster) primaryAfter(failed server) *node {
 	c.Helper()
 
 	for _, n := range c.nodes {
-		if n == except {
+		if own := n.server(); own.process == 0 || own == failed {
 			continue
 		}
 
@@ -155,11 +159,11 @@ func (c *cluster) primary(except *node) *node {
 	return nil
 }
 
-// waitForPrimary waits until a node other than except is the primary, and returns it.
-func (c *cluster) waitForPrimary(except *node) (found *node) {
+// waitForPrimary waits until a server other than failed is the primary, and returns its node.
+func (c *cluster) waitForPrimary(failed server) (found *node) {
 	c.Helper()
 	c.until("a new primary", func() bool {
-		found = c.primary(except)
+		found = c.primaryAfter(failed)
 
 		return found != nil
 	})

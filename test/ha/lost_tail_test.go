@@ -23,7 +23,7 @@ func TestLostTail(t *testing.T) {
 	load.waitForWork(time.Now())
 	load.finish()
 
-	former := c.waitForPrimary(nil)
+	former := c.waitForPrimary(server{})
 	s.waitForReplicas()
 	former.ToReplicas.Freeze()
 
@@ -39,8 +39,9 @@ func TestLostTail(t *testing.T) {
 
 	clusters := s.shoots()
 
+	failed := former.server()
 	former.kill()
-	t.Logf("%s is the primary", c.waitForPrimary(former).Name)
+	t.Logf("%s is the primary", c.waitForPrimary(failed).Name)
 
 	for _, id := range lost {
 		if _, err := customer.send(http.MethodGet, harness.InstancePath(id), nil, http.StatusNotFound); err != nil {

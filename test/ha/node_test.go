@@ -22,6 +22,24 @@ type node struct {
 	patroni        *exec.Cmd
 }
 
+// server identifies a PostgreSQL server by its node and its process. A restart of PostgreSQL creates another server.
+type server struct {
+	node    string
+	process int
+}
+
+// server returns the node's server. Its process is 0 after PostgreSQL was stopped, and that of the last server after a crash.
+func (n *node) server() server {
+	n.Helper()
+
+	process, err := postmaster(filepath.Join(n.folder, "data"))
+	if err != nil {
+		n.Error(err)
+	}
+
+	return server{n.Name, process}
+}
+
 func (n *node) startPatroni() {
 	n.Helper()
 

@@ -172,31 +172,44 @@ func tail(log string) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
+// postmaster returns the process ID of the server that was last started in a data folder, or 0 if there is none.
+func postmaster(data string) (int, error) {
+	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+
+	if err != nil {
+		return 0, err
+	}
+
+	first, _, complete := strings.Cut(string(content), "\n")
+	if !complete {
+		return 0, nil
+	}
+
+	id, err := strconv.Atoi(first)
+	if err != nil {
+		return 0, fmt.Errorf("reading the process ID of PostgreSQL: %w", err)
+	}
+
+	return id, nil
+}
+
 // postgresIDs returns the process IDs of a PostgreSQL server, the postmaster's first, or none if the server is not running. The
 // IDs are needed because PostgreSQL's processes do not share a process group.
 func postgresIDs(data string) ([]int, error) {
-	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-
-	if err != nil {
+	parent, err := postmaster(data)
+	if parent == 0 || err != nil {
 		return nil, err
 	}
 
-	first, _, _ := strings.Cut(string(content), "\n")
-
-	postmaster, err := strconv.Atoi(first)
-	if err != nil {
-		return nil, fmt.Errorf("reading the process ID of PostgreSQL: %w", err)
-	}
-
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", postmaster, postmaster))
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 
-	ids := []int{postmaster}
+	ids := []int{parent}
 
 	for field := range strings.FieldsSeq(string(children)) {
 		if id, err := strconv.Atoi(field); err == nil {

@@ -89,19 +89,19 @@ func TestSynchronousReplication(t *testing.T) {
 func (s *services) run(c *cluster, each scenario, strict bool) {
 	s.Helper()
 
-	former := c.waitForPrimary(nil)
+	former := c.waitForPrimary(server{})
 	load := s.startCustomers()
 	load.waitForWork(time.Now())
 
-	failed := time.Now()
+	failed, began := former.server(), time.Now()
 
 	each.inject(former)
 
-	primary := c.waitForPrimary(former)
+	primary := c.waitForPrimary(failed)
 	promoted := time.Now()
 	resumed := load.waitForWork(promoted).Sub(promoted)
 	s.Logf("%s (%s): %s is primary after %s, work resumed after another %s", each.name, each.reason, primary.Name,
-		promoted.Sub(failed).Round(time.Millisecond), resumed.Round(time.Millisecond))
+		promoted.Sub(began).Round(time.Millisecond), resumed.Round(time.Millisecond))
 
 	if strict && resumed > resumeLimit {
 		s.Errorf("%s: work resumed %s after the new primary, want at most %s", each.name, resumed, resumeLimit)
