@@ -106,17 +106,25 @@ func (a *Authorizer) Require(roles ...Role) httpserver.Middleware {
 				return
 			}
 
-			if wait := a.logins.begin(r); wait > 0 {
+			var (
+				identity  Identity
+				err       error
+				rejection *Rejection
+				rejected  bool
+			)
+
+			if wait := a.logins.try(r, func() bool {
+				identity, err = a.Authenticator.Authenticate(r)
+				rejection, rejected = errors.AsType[*Rejection](err)
+
+				return rejected
+			}); wait > 0 {
 				a.refuse(w, r, LoginDelayed, &httpserver.Refusal{
 					Status: http.StatusTooManyRequests, Code: "TooManyRequests", Description: textLoginDelayed, RetryAfter: wait,
 				})
 
 				return
 			}
-
-			identity, err := a.Authenticator.Authenticate(r)
-			rejection, rejected := errors.AsType[*Rejection](err)
-			a.logins.end(r, rejected)
 
 			if captured, wanted := r.Context().Value(capturedKey{}).(*Identity); wanted {
 				*captured = identity

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// DelayedError reports that a password was not compared because of earlier failed logins. Wait is the time until the next attempt
-// is allowed.
+// DelayedError reports a login that is delayed because of other failed logins, so it says nothing about the password. Wait is the time
+// until the next attempt is allowed.
 type DelayedError struct{ Wait time.Duration }
 
 // Error returns the text for the user.
@@ -24,14 +24,20 @@ func (a *Authorizer) Password(r *http.Request, users Users, name, password strin
 	attempt := r.Clone(r.Context())
 	attempt.SetBasicAuth(name, password)
 
-	if wait := a.logins.begin(attempt); wait > 0 {
+	var (
+		identity Identity
+		matched  bool
+	)
+
+	if wait := a.logins.try(attempt, func() bool {
+		identity, matched = users.Find(name, password)
+
+		return !matched
+	}); wait > 0 {
 		a.count(LoginDelayed)
 
 		return Identity{}, &DelayedError{Wait: wait}
 	}
-
-	identity, matched := users.Find(name, password)
-	a.logins.end(attempt, !matched)
 
 	if !matched {
 		a.count(Unauthenticated)

@@ -74,15 +74,30 @@ func loginOf(r *http.Request) (login, bool) {
 	return login{name: sha256.Sum256([]byte(name)), network: ClientNetwork(r.RemoteAddr)}, sent
 }
 
-// begin returns 0 if the request may be authenticated, and otherwise the time until the next attempt is allowed. Once the allowed
-// failures are used up, begin starts the next delay before the result of the attempt is known. Concurrent requests therefore
-// cannot all pass at the end of a delay.
-func (l *loginLimiter) begin(r *http.Request) (wait time.Duration) {
+// try calls authenticate, which reports whether the credentials were rejected, and records the result. If the login is delayed, try
+// returns the time until the next attempt is allowed, and the caller must not reveal the result. A login can be delayed before
+// authenticate is called, or by the failures of concurrent attempts: otherwise many attempts that begin at the same time could
+// exceed the allowed failures.
+func (l *loginLimiter) try(r *http.Request, authenticate func() (rejected bool)) (wait time.Duration) {
 	who, limited := loginOf(r)
 	if l == nil || !limited {
+		authenticate()
+
 		return 0
 	}
 
+	reserved, wait := l.begin(who)
+	if wait > 0 {
+		return wait
+	}
+
+	return l.end(who, reserved, authenticate())
+}
+
+// begin returns 0 if the login may be attempted, and otherwise the time until the next attempt is allowed. Once the allowed
+// failures are used up, begin reserves the attempt at the end of a delay for one caller: it starts the next delay before the result is
+// known.
+func (l *loginLimiter) begin(who login) (reserved bool, wait time.Duration) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 
@@ -90,43 +105,43 @@ func (l *loginLimiter) begin(r *http.Request) (wait time.Duration) {
 
 	found, known := l.recent.Get(who)
 	if !known || found.count < l.allowed {
-		return 0
+		return false, 0
 	}
 
 	if now.Sub(found.last) >= forgetAfter {
 		l.recent.Remove(who)
 
-		return 0
+		return false, 0
 	}
 
 	if wait = found.next.Sub(now); wait > 0 {
-		return wait
+		return false, wait
 	}
 
 	found.next = now.Add(l.delay(found.count + 1))
 	l.recent.Add(who, found)
 
-	return 0
+	return true, 0
 }
 
-// end records the result of an authentication. After a success, it forgets the failures of the login.
-func (l *loginLimiter) end(r *http.Request, rejected bool) {
-	who, limited := loginOf(r)
-	if l == nil || !limited {
-		return
-	}
-
+// end records the result of an attempt, unless other attempts have delayed the login meanwhile. It then returns the time until the
+// next attempt is allowed. After a success, it forgets the failures of the login.
+func (l *loginLimiter) end(who login, reserved, rejected bool) (wait time.Duration) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+
+	now := l.clock.Now()
+	found, _ := l.recent.Get(who)
+
+	if wait = found.next.Sub(now); wait > 0 && !reserved {
+		return wait
+	}
 
 	if !rejected {
 		l.recent.Remove(who)
 
-		return
+		return 0
 	}
-
-	now := l.clock.Now()
-	found, _ := l.recent.Get(who)
 
 	if now.Sub(found.last) >= forgetAfter {
 		found = failures{}
@@ -138,6 +153,8 @@ func (l *loginLimiter) end(r *http.Request, rejected bool) {
 	}
 
 	l.recent.Add(who, found)
+
+	return 0
 }
 
 // delay returns the delay after count consecutive failures.

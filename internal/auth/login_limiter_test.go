@@ -19,8 +19,9 @@ import (
 type door struct {
 	*testing.T
 
-	clock   *clocktesting.FakeClock
-	handler http.Handler
+	clock      *clocktesting.FakeClock
+	authorizer *auth.Authorizer
+	handler    http.Handler
 }
 
 func newDoor(t *testing.T, allowed int) door {
@@ -35,6 +36,7 @@ func newDoor(t *testing.T, allowed int) door {
 		t.Fatal(err)
 	}
 
+	d.authorizer = access.Authorizer
 	d.handler = access.Authorizer.Require(auth.RoleOSB)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 
 	return d
@@ -120,6 +122,49 @@ func TestUnknownUsersAreDelayedToo(t *testing.T) {
 	}
 
 	d.want("the delay does not reveal which users exist", d.login("nobody", "wrong", "192.0.2.1"), "429 1")
+}
+
+// gate is an authenticator that lets no attempt continue before all expected ones have begun.
+type gate struct {
+	auth.Authenticator
+	*sync.WaitGroup
+}
+
+func (g gate) Authenticate(r *http.Request) (auth.Identity, error) {
+	g.Done()
+	g.Wait()
+
+	return g.Authenticator.Authenticate(r)
+}
+
+// concurrently sends attempts with the same password that all begin before any of them ends, and counts the responses.
+func (d door) concurrently(attempts int, password string) map[string]int {
+	held := gate{d.authorizer.Authenticator, &sync.WaitGroup{}}
+	held.Add(attempts)
+
+	d.authorizer.Authenticator = held
+	responses, counts := make(chan string, attempts), map[string]int{}
+
+	for range attempts {
+		go func() { responses <- d.login("cf", password, "192.0.2.1") }()
+	}
+
+	for range attempts {
+		counts[<-responses]++
+	}
+
+	return counts
+}
+
+func TestConcurrentFirstLogins(t *testing.T) {
+	for password, want := range map[string]map[string]int{
+		"wrong": {"401": 3, "429 1": 47},
+		"right": {"200": 50},
+	} {
+		if diff := cmp.Diff(want, newDoor(t, 3).concurrently(50, password)); diff != "" {
+			t.Errorf("%s password: -want +got\n%s", password, diff)
+		}
+	}
 }
 
 func TestConcurrentLoginsShareNoAttempt(t *testing.T) {
