@@ -19,7 +19,7 @@ func files(contents map[string]string) fstest.MapFS {
 	return bundle
 }
 
-const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: n}\n"
+const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: one}\n"
 
 func TestObjects(t *testing.T) {
 	cases := map[string]struct {
@@ -61,7 +61,7 @@ func TestObjects(t *testing.T) {
 		"same name, other kind or namespace": {
 			"these can exist next to each other",
 			files(map[string]string{"manifests/a.yaml": configMap + "---\n" + strings.Replace(configMap, "ConfigMap", "Secret", 1) +
-				"---\n" + strings.Replace(configMap, "namespace: n", "namespace: m", 1)}),
+				"---\n" + strings.Replace(configMap, "namespace: one", "namespace: m", 1)}),
 			"ConfigMap/a Secret/a ConfigMap/a",
 		},
 	}
@@ -109,7 +109,7 @@ func TestBundlesThatAreNotPlain(t *testing.T) {
 		"no kind":         {files(map[string]string{"manifests/a.yaml": "apiVersion: v1\nmetadata: {name: a}\n"}), "no kind"},
 		"no name":         {files(map[string]string{"manifests/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a}\n"}), "the ConfigMap has no metadata.name"},
 		"second document": {files(map[string]string{"manifests/a.yaml": configMap + "---\nkind: Secret\n"}), "line 5: the object has no apiVersion"},
-		"same object":     {files(map[string]string{"manifests/a.yaml": configMap, "manifests/b.yaml": configMap}), "manifests/a.yaml and manifests/b.yaml contain the same object, ConfigMap n/a"},
+		"same object":     {files(map[string]string{"manifests/a.yaml": configMap, "manifests/b.yaml": configMap}), "manifests/a.yaml and manifests/b.yaml contain the same object, ConfigMap one/a"},
 		"alias bomb":      {files(map[string]string{"manifests/a.yaml": bomb()}), "excessive aliasing"},
 	}
 	for name, c := range cases {

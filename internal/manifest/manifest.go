@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -92,7 +93,7 @@ func objectsOf(document *yaml.Node) ([]*unstructured.Unstructured, error) {
 		line = document.Content[0].Line
 	}
 
-	keepDates(document)
+	resolve(document)
 
 	var content any
 	if err := document.Decode(&content); err != nil {
@@ -121,14 +122,33 @@ func objectsOf(document *yaml.Node) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// keepDates makes the decoder treat dates as text, as kubectl does: JSON has no dates, and the decoder would add the time to 2020-01-01.
-func keepDates(node *yaml.Node) {
+// boolean returns the Boolean that an unquoted word stands for in YAML 1.1, which kubectl and Helm read. In YAML 1.2, these words are
+// strings. Words with other capitals, such as yES, are strings in both.
+func boolean(word string) (value, found bool) {
+	switch word {
+	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
+		return true, true
+	case "n", "N", "no", "No", "NO", "off", "Off", "OFF":
+		return false, true
+	default:
+		return false, false
+	}
+}
+
+// resolve makes the decoder treat values as kubectl does. Dates are text: JSON has no dates, and the decoder would add the time to
+// 2020-01-01. Words such as yes and off are Booleans, except as keys, because a key in JSON is a string.
+func resolve(node *yaml.Node) {
 	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!timestamp" {
 		node.Tag = "!!str"
 	}
 
-	for _, each := range node.Content {
-		keepDates(each)
+	for number, each := range node.Content {
+		isKey := node.Kind == yaml.MappingNode && number%2 == 0
+		if value, found := boolean(each.Value); found && !isKey && each.Kind == yaml.ScalarNode && each.Style == 0 {
+			each.Tag, each.Value = "!!bool", strconv.FormatBool(value)
+		}
+
+		resolve(each)
 	}
 }
 
@@ -158,16 +178,25 @@ func flatten(object *unstructured.Unstructured) ([]*unstructured.Unstructured, e
 }
 
 // Check rejects objects without an apiVersion or a kind, which no API server accepts. It also rejects objects without a name, for example
-// with generateName, because they could not be found again.
+// with generateName, because they could not be found again, and those whose name or namespace is not a string.
 func Check(object *unstructured.Unstructured) error {
 	switch {
 	case object.GetAPIVersion() == "":
 		return errors.New("the object has no apiVersion")
 	case object.GetKind() == "":
 		return errors.New("the object has no kind")
-	case object.GetName() == "":
-		return fmt.Errorf("the %s has no metadata.name", object.GetKind())
-	default:
-		return nil
 	}
+
+	for _, field := range []string{"name", "namespace"} {
+		value, _, err := unstructured.NestedFieldNoCopy(object.Object, "metadata", field)
+		if _, isString := value.(string); err != nil || value != nil && !isString {
+			return fmt.Errorf("the %s has a metadata.%s that is not a string: put it in quotes", object.GetKind(), field)
+		}
+	}
+
+	if object.GetName() == "" {
+		return fmt.Errorf("the %s has no metadata.name", object.GetKind())
+	}
+
+	return nil
 }
