@@ -103,10 +103,19 @@ func (s situation) mayRetry(state process.State) bool {
 // failed reports whether the operation failed and can be retried.
 func (s situation) failed() bool { return s.mayRetry(process.Failed) }
 
+// begun reports whether the operation or one that it retries has started.
+func (s situation) begun() bool { return !s.StartedAt.IsZero() || s.PredecessorID != "" }
+
 // leavesCluster reports whether the operation is of one of the given kinds, which create a cluster, and was canceled after it or an operation
 // that it retries had started. It is false if the instance has a later operation.
 func (s situation) leavesCluster(kinds ...string) bool {
-	return s.mayRetry(process.Canceled) && slices.Contains(kinds, s.Kind) && (!s.StartedAt.IsZero() || s.PredecessorID != "")
+	return s.mayRetry(process.Canceled) && slices.Contains(kinds, s.Kind) && s.begun()
+}
+
+// uncreated reports whether the operation is a creation that failed, or that was canceled before it started. The broker rejects another order
+// with the ID of the instance until the instance is deleted.
+func (s situation) uncreated() bool {
+	return s.Kind == environment.KindProvision && (s.failed() || s.mayRetry(process.Canceled) && !s.begun())
 }
 
 // superseded reports whether the operation failed or was canceled, and a later operation of its instance prevents a retry.
@@ -340,7 +349,7 @@ func rules() []rule {
 			"The cancellation removed nothing: the cluster may still exist. A client of the Provisioner removes it when it deprovisions the runtime.",
 		},
 		{
-			failedAs(environment.KindProvision),
+			situation.uncreated,
 			"Or delete the instance and create it again: ebctl instance delete {instance}",
 		},
 		{

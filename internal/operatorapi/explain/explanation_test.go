@@ -453,12 +453,13 @@ func TestOf(t *testing.T) {
 			},
 		},
 		"Canceled": {
-			reason:    "another operation or an operator canceled it before it started, so it has created nothing",
+			reason:    "another operation or an operator canceled it before it started, so it has created nothing, but the broker rejects another order with the ID",
 			operation: operation(func(o *operatorapi.Operation) { o.State, o.FinishedAt = "canceled", ago(240) }),
 			summary:   "The provision operation of instance i was canceled after 1m00s.",
 			advice: []string{
 				"List the operations of the instance: ebctl operation list --instance i",
 				"To retry the operation: ebctl operation retry op --reason REASON",
+				"Or delete the instance and create it again: ebctl instance delete i",
 			},
 		},
 	}
