@@ -346,7 +346,8 @@ func rules() []rule {
 		},
 		{
 			func(s situation) bool { return s.provisioner && s.leavesCluster("Provision", "ProvisionNoInstall") },
-			"The cancellation removed nothing: the cluster may still exist. A client of the Provisioner removes it when it deprovisions the runtime.",
+			"The cancellation removed nothing: the Shoot may exist. It stays until a client of the Provisioner sends the mutation " +
+				`deprovisionRuntime(id: "{instance}").`,
 		},
 		{
 			situation.uncreated,

@@ -41,7 +41,8 @@ func TestOfProvisionerAfterACanceledCreation(t *testing.T) {
 		want := []string{
 			"List the operations of the runtime: ebctl provisioner operation list --runtime i",
 			"To retry the operation: ebctl provisioner operation retry op --reason REASON",
-			"The cancellation removed nothing: the cluster may still exist. A client of the Provisioner removes it when it deprovisions the runtime.",
+			"The cancellation removed nothing: the Shoot may exist. It stays until a client of the Provisioner sends the mutation " +
+				`deprovisionRuntime(id: "i").`,
 		}
 		if diff := cmp.Diff(want, explain.OfProvisioner(canceled, now).Advice); diff != "" {
 			t.Errorf("%s: a canceled creation leaves its cluster: -want +got\n%s", kind, diff)
