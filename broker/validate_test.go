@@ -33,6 +33,7 @@ func TestValidate(t *testing.T) {
 		"Repeated":   {"a repeated order of an existing instance", "taken", trialOf("ga-1"), nil, 1.0},
 		"Taken":      {"the ID belongs to another order", "taken", order(), []wrong{{"", "exists"}}, nil},
 		"Parameters": {"each violation names its field", "new", order(with("parameters", map[string]any{"autoScalerMin": 1, "colour": "red"})), []wrong{{"autoScalerMin", "minimum"}, {"colour", "unknown"}}, nil},
+		"UpdateOnly": {"the plan lists the parameter for updates", "new", order(with("parameters", with("upgradeTime", "2030-01-02T22:00:00Z"))), []wrong{{"upgradeTime", "updateOnly"}}, nil},
 		"Rules":      {"violations of other rules", "new", order(with("parameters", map[string]any{"networking": map[string]any{"nodes": "10.242.0.0/16"}})), []wrong{{"networking.nodes", "overlap"}}, nil},
 	}
 

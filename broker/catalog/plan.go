@@ -88,14 +88,18 @@ func (p *Plan) Skeleton() map[string]any {
 func (p *Plan) makeForms() error {
 	p.completeSchemas()
 
+	var updateOnly []string
 	if !p.OwnCluster { // the tenant upgrades an own cluster
-		p.Updates = append(slices.Clone(p.Updates), paramUpgradeTime)
+		updateOnly = []string{paramUpgradeTime}
+		p.Updates = slices.Concat(p.Updates, updateOnly)
 	}
 
 	var err error
 	if p.create, err = newForm(p.Name+", create", p.properties(p.Parameters, false), p.Parameters, p.Required); err != nil {
 		return err
 	}
+
+	p.create.updateOnly = updateOnly
 
 	if p.update, err = newForm(p.Name+", update", p.properties(p.Updates, true), p.Updates, nil); err != nil {
 		return err

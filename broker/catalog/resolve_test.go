@@ -161,6 +161,8 @@ func TestResolveRejects(t *testing.T) {
 		"NoReplacement":    {reason: "Gardener rejects 0 for both", plan: planAWS, parameters: `{"maxSurge":0}`, want: []string{"maxSurge: both maxSurge and maxUnavailable are 0"}},
 		"UnknownProvider":  {reason: "trial is limited to its providers", plan: planTrial, parameters: `{"provider":"acme"}`, want: []string{"provider: must be one of Azure, AWS, GCP"}},
 		"ProviderElsewere": {reason: "other plans have a single provider", plan: planAWS, parameters: `{"provider":"aws"}`, want: []string{"provider: the plan has no such parameter"}},
+		"UpgradeTime":      {reason: "a new instance has no upgrade; the plan lists the parameter for updates", plan: planAWS, parameters: `{"upgradeTime":"2030-01-02T22:00:00Z"}`, want: []string{"parameters: upgradeTime can only be set in an update"}},
+		"OwnUpgradeTime":   {reason: "the tenant upgrades an own cluster, so no update has the parameter", plan: planOwnCluster, parameters: `{"upgradeTime":"2030-01-02T22:00:00Z"}`, want: []string{"upgradeTime: the plan has no such parameter"}},
 		"Rubbish":          {reason: "parameters must be JSON", plan: planAWS, parameters: `{`, want: []string{"the parameters are not valid JSON"}},
 	}
 

@@ -25,6 +25,8 @@ type form struct {
 	// bounds is the schema decoded from JSON, with numbers of type float64. Violations.size reads the limits from it.
 	bounds    map[string]any
 	validator *jsonschema.Schema
+	// updateOnly names the parameters that updates of the plan may contain, but orders may not. It is empty in the form for updates.
+	updateOnly []string
 }
 
 // newForm returns the form of an object that allows the given properties and no others. Platforms show them in the
@@ -119,7 +121,7 @@ func (f form) read(raw json.RawMessage) (parameters, Violations) {
 
 	if err := f.validator.Validate(document); err != nil {
 		if invalid, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-			return given, violationsOf(invalid, f.schema)
+			return given, f.violationsOf(invalid)
 		}
 
 		violations.require(false, "", ruleJSON, "the parameters do not match the plan's schema")

@@ -28,6 +28,7 @@ const (
 	ruleJSON        = "json"        // the parameters are malformed
 	ruleUnknown     = "unknown"     // the plan has no such parameter
 	ruleCreateOnly  = "createOnly"  // an update changes a create-only parameter
+	ruleUpdateOnly  = "updateOnly"  // an order contains a parameter that only updates may contain
 	ruleRange       = "range"       // a value is out of range, or a lower bound exceeds its upper bound
 	ruleZones       = "zones"       // a zone is not in the region, or there are too few nodes for the zones
 	ruleReplacement = "replacement" // no node could ever be replaced
@@ -82,7 +83,7 @@ func (v Violations) Err() error {
 		switch {
 		case one.Field == "":
 			lines = append(lines, one.Message)
-		case one.Rule == ruleCreateOnly: // the field is the subject of the message
+		case one.Rule == ruleCreateOnly, one.Rule == ruleUpdateOnly: // the field is the subject of the message
 			lines = append(lines, one.Field+" "+one.Message)
 		default:
 			lines = append(lines, one.Field+": "+one.Message)
@@ -94,7 +95,7 @@ func (v Violations) Err() error {
 
 // violationsOf converts the error of a schema check. It sorts the violations by field, because the library returns
 // them in random order. For an unknown parameter, it suggests a similar name from the schema.
-func violationsOf(invalid *jsonschema.ValidationError, schema map[string]any) Violations {
+func (f form) violationsOf(invalid *jsonschema.ValidationError) Violations {
 	var (
 		broken     []brokenRule
 		violations Violations
@@ -104,12 +105,14 @@ func violationsOf(invalid *jsonschema.ValidationError, schema map[string]any) Vi
 	slices.SortStableFunc(broken, func(a, b brokenRule) int { return strings.Compare(a.field, b.field) })
 
 	for _, one := range broken[:min(len(broken), maxViolations)] {
-		if one.kind == nil {
-			path := strings.Split(one.field, ".")
-			violations.require(false, one.field, ruleUnknown, "the plan has no such parameter%s",
-				failure.Suggestion(path[len(path)-1], namesAt(schema, path[:len(path)-1])))
-		} else {
+		switch path := strings.Split(one.field, "."); {
+		case one.kind != nil:
 			violations.require(false, one.field, strings.Join(one.kind.KeywordPath(), "."), "%s", ruleText(one.kind))
+		case slices.Contains(f.updateOnly, one.field):
+			violations.require(false, one.field, ruleUpdateOnly, "can only be set in an update")
+		default:
+			violations.require(false, one.field, ruleUnknown, "the plan has no such parameter%s",
+				failure.Suggestion(path[len(path)-1], namesAt(f.schema, path[:len(path)-1])))
 		}
 	}
 
