@@ -19,7 +19,7 @@ const Prefix = "APP_"
 // os.Environ.
 //
 // An empty variable keeps the default, because Helm charts set variables to empty values. A map variable replaces the whole
-// default map. ReadSettings ignores unknown variables, which WarnUnknown reports. The error lists all invalid variables and quotes no
+// default map. ReadSettings ignores unknown variables, which Unknown reports. The error lists all invalid variables and quotes no
 // values.
 func ReadSettings[Config any](prefix string, defaults Config, environment []string) (Config, error) {
 	variables := env.ToMap(environment)

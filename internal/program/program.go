@@ -46,11 +46,19 @@ type Command[Config any] struct {
 }
 
 // program converts the command to a Program with the prefix and the defaults of the given one. The command writes its result to
-// output.
-func (c Command[Config]) program(of Program[Config], output io.Writer) Program[Config] {
+// output. Before it starts, it writes a warning for each unknown variable to failures.
+func (c Command[Config]) program(of Program[Config], environment []string, output, failures io.Writer) Program[Config] {
+	name := of.Name + " " + c.Name
+
 	return Program[Config]{
-		Name: of.Name + " " + c.Name, About: "a command that " + c.About, Prefix: of.Prefix, Defaults: of.Defaults, Flags: c.Flags,
-		Run: func(ctx context.Context, settings Config) error { return c.Run(ctx, settings, output) },
+		Name: name, About: "a command that " + c.About, Prefix: of.Prefix, Defaults: of.Defaults, Flags: c.Flags,
+		Run: func(ctx context.Context, settings Config) error {
+			for _, warning := range Unknown(of.Prefix, names(of.Prefix, of.Defaults), environment) {
+				fmt.Fprintf(failures, "%s: %s\n", name, warning)
+			}
+
+			return c.Run(ctx, settings, output)
+		},
 	}
 }
 
@@ -65,7 +73,7 @@ func (p Program[Config]) Main() int {
 func (p Program[Config]) MainWith(arguments, environment []string, output, failures io.Writer) int {
 	for _, command := range p.Commands {
 		if len(arguments) > 0 && arguments[0] == command.Name {
-			return command.program(p, output).MainWith(arguments[1:], environment, output, failures)
+			return command.program(p, environment, output, failures).MainWith(arguments[1:], environment, output, failures)
 		}
 	}
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"io"
 	"strings"
 	"testing"
 
@@ -93,6 +94,54 @@ func TestMain(t *testing.T) {
 
 			if c.wantError == "" && failures.Len() > 0 || !strings.Contains(failures.String(), c.wantError) {
 				t.Errorf("%s: got the error %q, want %q", c.reason, failures.String(), c.wantError)
+			}
+		})
+	}
+}
+
+// TestCommand runs a command with variables of its program.
+func TestCommand(t *testing.T) {
+	cases := map[string]struct {
+		reason      string
+		environment []string
+		wantCode    int
+		wantOutput  string
+		wantError   string
+	}{
+		"run": {reason: "a command has the variables of its program", environment: []string{"APP_ADDRESS=there:2"}, wantOutput: "there:2"},
+		"misspelled variable": {
+			reason: "the warnings of the program apply to its commands", environment: []string{"APP_ADDRESSES=there:2", "APP_LIMITS=3"},
+			wantOutput: "here:1",
+			wantError: "demo adopt: unknown environment variable APP_ADDRESSES has no effect; did you mean \"APP_ADDRESS\"?\n" +
+				"demo adopt: unknown environment variable APP_LIMITS has no effect; did you mean \"APP_LIMIT\"?\n",
+		},
+		"invalid variable": {
+			reason: "the command does not start", environment: []string{"APP_LIMIT=no"}, wantCode: 1,
+			wantError: "reading the configuration: APP_LIMIT: the value is not valid: write an integer\n",
+		},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var output, failures bytes.Buffer
+
+			demo := program.Program[tested]{
+				Name: "demo", About: "a test", Prefix: "APP_", Defaults: tested{Address: "here:1"},
+				Run: func(context.Context, tested) error { return errors.New("the program runs instead of its command") },
+				Commands: []program.Command[tested]{{
+					Name: "adopt", About: "adopts", Flags: func(*flag.FlagSet) {},
+					Run: func(_ context.Context, settings tested, output io.Writer) error {
+						_, err := io.WriteString(output, settings.Address)
+
+						return err
+					},
+				}},
+			}
+
+			code := demo.MainWith([]string{"adopt"}, c.environment, &output, &failures)
+			if code != c.wantCode || output.String() != c.wantOutput || failures.String() != c.wantError {
+				t.Errorf("%s: exit code %d, output %q, errors %q; want %d, %q, %q", c.reason, code, output.String(), failures.String(),
+					c.wantCode, c.wantOutput, c.wantError)
 			}
 		})
 	}

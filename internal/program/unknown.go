@@ -1,6 +1,7 @@
 package program
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -15,24 +16,40 @@ import (
 // serviceLink matches the names of the variables that Kubernetes sets in containers for a Service, without the name of the Service.
 var serviceLink = regexp.MustCompile(`^(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// WarnUnknown logs a warning for each variable with the prefix that the configuration does not have, because it has no effect and may be
-// misspelled. The warning names a similar variable if there is one. WarnUnknown ignores empty variables and the variables that Kubernetes
-// sets for Services, such as those of a Service named app. environment has the form of os.Environ.
+// WarnUnknown logs the warnings of Unknown for the variables of a configuration. environment has the form of os.Environ.
 func WarnUnknown(log logrus.FieldLogger, prefix string, defaults any, environment []string) {
-	variables := env.ToMap(environment)
-	known := make([]string, 0, len(variables))
-
-	for _, variable := range Variables(prefix, defaults) {
-		known = append(known, variable.Name)
+	for _, warning := range Unknown(prefix, names(prefix, defaults), environment) {
+		log.Warn(warning)
 	}
+}
+
+// names returns the names of the variables of a configuration.
+func names(prefix string, defaults any) []string {
+	var names []string
+	for _, variable := range Variables(prefix, defaults) {
+		names = append(names, variable.Name)
+	}
+
+	return names
+}
+
+// Unknown returns a warning for each variable with the prefix that is not a known one, because it has no effect and may be misspelled. The
+// warning names a similar variable if there is one. Unknown ignores empty variables and the variables that Kubernetes sets for Services,
+// such as those of a Service named app. environment has the form of os.Environ.
+func Unknown(prefix string, known, environment []string) []string {
+	var warnings []string
+
+	variables := env.ToMap(environment)
 
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		if !strings.HasPrefix(name, prefix) || variables[name] == "" || slices.Contains(known, name) || isServiceLink(name, variables) {
 			continue
 		}
 
-		log.Warnf("unknown environment variable %s has no effect%s", name, failure.Suggestion(name, known))
+		warnings = append(warnings, fmt.Sprintf("unknown environment variable %s has no effect%s", name, failure.Suggestion(name, known)))
 	}
+
+	return warnings
 }
 
 // isServiceLink reports whether Kubernetes has set the variable for a Service. Kubernetes sets the host and the port of each Service, so
