@@ -36,6 +36,7 @@ func run() int {
 		Out:          os.Stdout,
 		Err:          os.Stderr,
 		Environment:  os.Getenv,
+		Environ:      os.Environ(),
 		Terminal:     terminal,
 		Colors:       func() bool { return os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd())) },
 		Interactive:  func() bool { return term.IsTerminal(int(os.Stdin.Fd())) },

@@ -15,12 +15,14 @@ import (
 )
 
 // App is the ebctl program with everything that it needs from the process and the operating system. Tests replace these fields to
-// run commands without a terminal, real time or random IDs. All fields except Colors and Keys are required.
+// run commands without a terminal, real time or random IDs. All fields except Environ, Colors and Keys are required.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
 	// Environment returns the value of an environment variable, or an empty string.
 	Environment func(name string) string
+	// Environ contains all environment variables, in the form of os.Environ. Nil means that 'ebctl doctor' does not look for unknown ones.
+	Environ []string
 	// Terminal returns the size of the terminal that Err writes to, or false if Err is not a terminal.
 	Terminal func() (follow.Size, bool)
 	// Colors reports whether Out is a terminal that can show colors. Nil means no colors.

@@ -13,6 +13,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
+	"github.com/environment-broker/environment-broker/internal/program"
 )
 
 // Results of a check.
@@ -46,8 +47,8 @@ func newDoctorCommand(session *session) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the configuration, the connection, the roles and the state of the broker",
 		Long: "Check the configuration, the connection, the credentials, the clocks, the roles, the catalog, the versions and the systems that " +
-			"the broker calls, and find stuck operations. If the Provisioner is configured, its version and systems are checked, too. " +
-			"The command advises how to fix each problem, and does not change anything. It exits with status 1 if a check fails.",
+			"the broker calls, and find unknown environment variables with the prefix " + prefix + " and stuck operations. If the Provisioner is configured, " +
+			"its version and systems are checked, too. The command advises how to fix each problem, and does not change anything. It exits with status 1 if a check fails.",
 		Args: arguments(),
 		RunE: func(command *cobra.Command, _ []string) error {
 			checks, err := session.diagnose(command.Context())
@@ -80,7 +81,7 @@ func (s *session) diagnose(ctx context.Context) ([]check, error) {
 	}
 
 	client := s.clientOf(settings)
-	checks := []check{{Name: "configuration", Result: checkPassed, Detail: settings.Address}}
+	checks := append([]check{{Name: "configuration", Result: checkPassed, Detail: settings.Address}}, s.unknownVariables()...)
 
 	catalog, served, err := client.CatalogAt(ctx)
 	if rejected, is := errors.AsType[*brokerclient.AnswerError](err); err != nil && (!is || rejected.Temporary()) {
@@ -118,6 +119,17 @@ func (s *session) provisionerStatus(ctx context.Context) []check {
 	}
 
 	return provisioner.status(ctx, provisioner.clientOf(settings), "provisioner")
+}
+
+// unknownVariables returns a check for each environment variable with the prefix of ebctl that ebctl does not have.
+func (s *session) unknownVariables() []check {
+	var checks []check
+
+	for _, warning := range program.Unknown(prefix, variables(), s.Environ) {
+		checks = append(checks, check{"variables", checkWarning, warning, "Correct its name, or unset it."})
+	}
+
+	return checks
 }
 
 // behind returns a session for the Provisioner behind the broker, and the settings of that session. It returns false if no

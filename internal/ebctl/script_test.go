@@ -123,6 +123,7 @@ func run() {
 		Out:         os.Stdout,
 		Err:         os.Stderr,
 		Environment: os.Getenv,
+		Environ:     os.Environ(),
 		Terminal: func() (follow.Size, bool) {
 			return follow.Size{Width: 80, Height: 24}, os.Getenv("EBCTL_TEST_TERMINAL") != ""
 		},

@@ -30,6 +30,19 @@ const (
 	provisionerPrefix = "EBCTL_PROVISIONER_"
 )
 
+// variables returns the names of all environment variables of ebctl.
+func variables() []string {
+	names := []string{ConfigVariable, ContextVariable}
+
+	for _, name := range []string{AddressVariable, UsernameVariable, PasswordVariable, TokenVariable} {
+		for _, provisioner := range []bool{false, true} {
+			names = append(names, Sources{Provisioner: provisioner}.variable(name))
+		}
+	}
+
+	return names
+}
+
 // Settings contains the address of a service and the credentials of a user. Empty fields are not set.
 type Settings struct {
 	// Address is the service's URL without a trailing slash.
