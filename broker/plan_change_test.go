@@ -7,6 +7,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/environment-broker/environment-broker/broker"
 	"github.com/environment-broker/environment-broker/broker/catalog"
 	"github.com/environment-broker/environment-broker/resources"
@@ -91,4 +93,29 @@ func TestPlanChange(t *testing.T) {
 	if text := rejected.text("description"); !strings.Contains(text, "whose plan is large") {
 		b.Errorf("a user whose platform missed the end of the update learns the plan: %s", text)
 	}
+}
+
+// TestPlanChangeMovesOrderedNodes checks that a fetch returns the numbers of nodes that the new plan has made effective.
+func TestPlanChangeMovesOrderedNodes(t *testing.T) {
+	b := newFixture(t, withLargePlan(t))
+
+	ordered := order(with("parameters", map[string]any{"name": "runtime", "autoScalerMin": 3, "autoScalerMax": 30}))
+	b.succeed(b.want("an order", b.put(instanceID, ordered), 202).text("operation"))
+
+	change := map[string]any{"plan_id": planLarge}
+	operation := b.want("F6: a plan change without parameters", b.patch(instanceID, change), 202).text("operation")
+
+	if again := b.want("F10: a repeated request", b.patch(instanceID, change), 202); again.text("operation") != operation {
+		b.Errorf("F10: the repeated request got another operation: %s", again.Raw)
+	}
+
+	b.succeed(operation)
+
+	want := map[string]any{"name": "runtime", "autoScalerMin": 5.0, "autoScalerMax": 30.0}
+	if diff := cmp.Diff(want, b.get(instanceID).Body["parameters"]); diff != "" {
+		b.Errorf("the lowest minimum of the new plan is 5: -want +got\n%s", diff)
+	}
+
+	b.want("F10: a repeated request", b.patch(instanceID, change), 200)
+	b.want("D12: the initial order still matches", b.put(instanceID, ordered), 200)
 }

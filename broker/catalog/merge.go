@@ -3,6 +3,10 @@ package catalog
 import (
 	"encoding/json"
 	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
 // merge returns the sent parameters as an update stores them, so that the stored parameters describe the cluster: without parameters that
@@ -36,6 +40,39 @@ func (given parameters) merge(stored, sent json.RawMessage) json.RawMessage {
 	}
 
 	return sent // cannot happen: the fields were decoded before
+}
+
+// withMovedNodes adds to the parameters that an update stores the limits of the autoscaler that clampNodes has moved, so that the stored
+// parameters describe the cluster. before is the request before the update, and after the cluster after it. withMovedNodes adds neither limits that
+// the stored parameters lack nor limits that updates of the plan cannot contain: platforms may repeat the ordered values of the latter.
+func (p *Plan) withMovedNodes(parameters json.RawMessage, before environment.Request, after environment.Cluster) json.RawMessage {
+	limits := map[string]struct{ before, after int }{
+		paramAutoScalerMin: {before.Cluster.AutoScalerMin, after.AutoScalerMin},
+		paramAutoScalerMax: {before.Cluster.AutoScalerMax, after.AutoScalerMax},
+	}
+
+	var stored, sent map[string]json.RawMessage
+	_, _ = json.Unmarshal(before.Parameters, &stored), json.Unmarshal(parameters, &sent) // both are objects, null or empty
+
+	fields := map[string]json.RawMessage{}
+
+	for name, limit := range limits {
+		if stored[name] != nil && sent[name] == nil && limit.before != limit.after && slices.Contains(p.Updates, name) {
+			fields[name] = json.RawMessage(strconv.Itoa(limit.after))
+		}
+	}
+
+	if len(fields) == 0 {
+		return parameters
+	}
+
+	maps.Copy(fields, sent)
+
+	if encoded, err := json.Marshal(fields); err == nil {
+		return encoded
+	}
+
+	return parameters // cannot happen: the fields were decoded before
 }
 
 // mergeOIDC returns the oidc parameter with the stored fields that the update omits, in the form in which it was sent: an object or a list.

@@ -18,8 +18,9 @@ type Updated struct {
 	DeletionProtection *bool
 	// UpgradeTime is when the instance's next upgrade with a deadline starts, or zero if the update does not choose a time.
 	UpgradeTime time.Time
-	// Parameters contains the sent parameters that replace stored ones: not repeated create-only parameters, nor values that count as
-	// absent. The value of oidc includes the stored fields that the update omits.
+	// Parameters contains the parameters that replace stored ones: the sent ones without repeated create-only parameters and values that
+	// count as absent, and the stored limits of the autoscaler that the bounds of the plan have changed. The value of oidc includes the
+	// stored fields that the update omits.
 	Parameters json.RawMessage
 }
 
@@ -60,7 +61,9 @@ func (p *Plan) Update(instance environment.Instance, sent json.RawMessage) (Upda
 		return Updated{}, err
 	}
 
-	return Updated{cluster, given.DeletionProtection, upgradeTime, given.merge(instance.Request.Parameters, changes)}, nil
+	stored := p.withMovedNodes(given.merge(instance.Request.Parameters, changes), instance.Request, cluster)
+
+	return Updated{cluster, given.DeletionProtection, upgradeTime, stored}, nil
 }
 
 // upgradeTime parses UpgradeTime. It returns zero if the parameter is absent.

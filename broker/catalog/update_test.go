@@ -273,6 +273,36 @@ func TestUpdateIgnoresAbsentValues(t *testing.T) {
 	}
 }
 
+// TestUpdateStoresMovedNodes checks that an update which moves the limits of the autoscaler into the bounds of the plan changes the stored
+// parameters, too.
+func TestUpdateStoresMovedNodes(t *testing.T) {
+	t.Parallel()
+
+	cases := map[string]struct{ reason, plan, ordered, sent, kept string }{
+		"Omitted":    {"a fetch returns what is in effect", planAWS, `{"autoScalerMin":1,"autoScalerMax":500}`, ``, `{"autoScalerMax":300,"autoScalerMin":3}`},
+		"Null":       {"null counts as absent", planAWS, `{"autoScalerMin":1}`, `null`, `{"autoScalerMin":3}`},
+		"OtherField": {"next to the sent parameters", planAWS, `{"autoScalerMin":1}`, `{"maxSurge":2}`, `{"autoScalerMin":3,"maxSurge":2}`},
+		"Sent":       {"a sent value takes precedence", planAWS, `{"autoScalerMin":1}`, `{"autoScalerMin":4}`, `{"autoScalerMin":4}`},
+		"NotOrdered": {"a fetch returns no defaults", planAWS, `{"name":"x"}`, ``, ``},
+		"InBounds":   {"nothing moves", planAWS, `{"maxSurge":2}`, `{"maxSurge":2}`, `{"maxSurge":2}`},
+		"Fixed":      {"platforms may repeat an ordered value that no update can change", planTrial, `{"autoScalerMin":1,"autoScalerMax":500}`, ``, ``},
+	}
+
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			cluster := made()
+			cluster.AutoScalerMin, cluster.AutoScalerMax, cluster.Zones = 1, 500, cluster.Zones[:1]
+
+			updated, err := plan(t, test.plan).Update(orderedAs(cluster, test.ordered), json.RawMessage(test.sent))
+			if err != nil || string(updated.Parameters) != test.kept {
+				t.Errorf("%s: got %s, %v, want %s", test.reason, updated.Parameters, err, test.kept)
+			}
+		})
+	}
+}
+
 // TestUpgrade checks which Kubernetes version a maintenance update or a change of the plan orders. New clusters get 1.34.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()

@@ -133,7 +133,8 @@ type Request struct {
 	// OrganizationGUID and SpaceGUID are the Cloud Foundry organization and space. Other platforms may omit them.
 	OrganizationGUID string `json:"organization_guid,omitempty"`
 	SpaceGUID        string `json:"space_guid,omitempty"`
-	// Context and Parameters are stored as the platform sent them. Updates replace individual fields.
+	// Context and Parameters are stored as the platform sent them. Updates replace individual fields, and numbers of nodes outside the bounds of
+	// the plan.
 	Context    json.RawMessage `json:"context,omitempty"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	// Initial is the original order if an update has changed it, and nil otherwise. It is used to detect repeated orders.
