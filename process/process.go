@@ -113,7 +113,7 @@ type Condition[D any] struct {
 	// Text describes the condition to operators, as a phrase such as "not own_cluster".
 	Text string
 	// Holds reports whether the step runs. It is evaluated in every run of the stage and must only read the operation. Nil means
-	// that the step always runs, or that the step itself checks a condition that depends on the database.
+	// that the step always runs, or that the step itself checks a condition that depends on the database or on another system.
 	Holds func(Operation[D]) bool
 	// Off reports that the configuration of the service turns the step off. Holds is then not evaluated.
 	Off bool
@@ -126,6 +126,8 @@ func (c Condition[D]) Met(operation Operation[D]) bool {
 
 // Notes describe a step to operators.
 type Notes struct {
+	// Does says in one short sentence what the step does. Only the steps of the Provisioner have it.
+	Does string
 	// System is the system that the step calls. It is empty if the step only uses the database.
 	System string
 	// Creates names the objects that the step creates in the system. It is empty for steps that create nothing.

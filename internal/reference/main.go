@@ -1,6 +1,6 @@
 // Command reference generates pages of docs/: the environment variables, a comparison with the variables of the Kyma Provisioner,
-// the processes, the plans, and the error codes. It generates them from the configuration structs, the catalog files and the error
-// tables, so they always match the code.
+// the processes of the broker and of the Provisioner, the plans, and the error codes. It generates them from the configuration
+// structs, the catalog files and the error tables, so they always match the code.
 //
 // The tests compare the generated pages, the metrics page and the alert rules with the code of both services. The command can
 // import any package, because no package imports the command.
@@ -42,6 +42,7 @@ func pages() []page {
 		{"operator/configuration.md", configurationPage},
 		{"operator/kyma-provisioner-variables.md", kymaProvisionerPage},
 		{"operator/processes.md", processesPage},
+		{"operator/provisioner-processes.md", provisionerProcessesPage},
 		{"user/plans.md", plansPage},
 		{"user/errors.md", errorsPage},
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -13,6 +14,9 @@ import (
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/sandbox"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/provisioner/director"
+	"github.com/environment-broker/environment-broker/provisioner/installation"
+	"github.com/environment-broker/environment-broker/provisioner/operation"
 	provisionerservice "github.com/environment-broker/environment-broker/provisioner/service"
 	"github.com/environment-broker/environment-broker/resources"
 )
@@ -37,6 +41,17 @@ func configurationPage() (any, error) {
 // configuration can only turn steps off.
 func processesPage() (any, error) {
 	return process.Describe(brokerservice.Processes(brokerservice.DefaultConfig(), brokerservice.Parts{})), nil
+}
+
+// provisionerProcessesPage returns the processes of the Provisioner with the default limits.
+func provisionerProcessesPage() (any, error) { return process.Describe(provisionerProcesses()), nil }
+
+// provisionerProcesses returns the processes of a Provisioner with all optional systems, and therefore with all steps.
+func provisionerProcesses() []process.Process[operation.Data] {
+	return provisionerservice.Processes(provisionerservice.DefaultConfig(), provisionerservice.Parts{
+		Director: &director.Client{}, Tokens: &director.Client{},
+		ForgetBundles: func(context.Context, string) (installation.Progress, error) { return installation.Progress{}, nil },
+	})
 }
 
 // errorsPage returns the error responses in the order of their statuses, and the reasons of failed operations.

@@ -93,9 +93,7 @@ func Stages(options Options) []process.Stage[operation.Data] {
 		return nil
 	}
 
-	return options.stages(process.Condition[operation.Data]{
-		Text: "registered in Director", Holds: func(op operation.Operation) bool { return op.Data.Registered },
-	})
+	return options.stages(operation.Registered())
 }
 
 // Reconnect returns the process for reconnectRuntimeAgent operations. The process exists even if Director is disabled: operations
@@ -113,8 +111,8 @@ func Reconnect(options Options) process.Process[operation.Data] {
 func (o Options) stages(when process.Condition[operation.Data]) []process.Stage[operation.Data] {
 	const connecting = "ConnectRuntimeAgent"
 
-	only := func(step process.Step[operation.Data]) []process.Task[operation.Data] {
-		return []process.Task[operation.Data]{{Step: step, When: when}}
+	only := func(step process.Step[operation.Data], notes process.Notes) []process.Task[operation.Data] {
+		return []process.Task[operation.Data]{{Step: step, When: when, Notes: notes}}
 	}
 
 	within := func(window time.Duration) process.RetryPolicy {
@@ -125,10 +123,17 @@ func (o Options) stages(when process.Condition[operation.Data]) []process.Stage[
 	}
 
 	return append([]process.Stage[operation.Data]{
-		{Name: connecting, Retry: within(o.ConfigurationTimeout), Steps: only(connect{o})},
+		{Name: connecting, Retry: within(o.ConfigurationTimeout), Steps: only(connect{o}, process.Notes{
+			Does:    "Gives the runtime agent a new token, and removes its present connection.",
+			System:  "Director, Gardener, runtime",
+			Creates: "the Secret with the configuration of the agent in the runtime",
+		})},
 		{
 			Name: "WaitForAgentToConnect", Retry: within(o.ConnectionTimeout), RetryFrom: connecting,
-			Steps: only(await{o}),
+			Steps: only(await{o}, process.Notes{
+				Does:   "Waits until the runtime agent has connected, and gives it a new token if it cannot connect.",
+				System: "Director, Gardener, runtime",
+			}),
 		},
 	}, o.Connected...)
 }

@@ -111,3 +111,12 @@ type Operation = process.Operation[Data]
 // ShootEvent returns the name of the event that a change of the Shoot triggers. A step that waits for Gardener stores the name
 // in WaitingFor. When the Shoot changes, the waker of package service makes the operation due.
 func ShootEvent(shootName string) string { return "shoot " + shootName }
+
+// Registered returns the condition that the runtime is registered in Director. A runtime that was ordered while Director was disabled is
+// not registered.
+func Registered() process.Condition[Data] {
+	return process.Condition[Data]{
+		Text:  "APP_DIRECTOR_ENABLED is set, the runtime is registered in Director",
+		Holds: func(op Operation) bool { return op.Data.Registered },
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
@@ -25,10 +26,25 @@ func (o Options) deprovision() definition {
 // limit; objects that remain in the cluster are deleted with it.
 func (o Options) deprovisionWithKyma() definition {
 	return definition{Kind: operation.KindDeprovision, Limit: o.Limit, Stages: append([]stage{
-		one("CleanupCluster", "Clean_Up_Cluster", o.cleanUp),
-		one("ReleasingServiceBrokers", "Release_Service_Brokers", o.releaseBrokers),
-		one("TriggerKymaUninstall", "Uninstall_Kyma", o.uninstall),
+		onCluster(one("CleanupCluster", "Clean_Up_Cluster", o.cleanUp, process.Notes{
+			Does:   "Deletes the service instances of the configured service brokers.",
+			System: systemRuntime, Limit: o.Timeouts.Cleanup, Optional: true,
+		})),
+		onCluster(one("ReleasingServiceBrokers", "Release_Service_Brokers", o.releaseBrokers, process.Notes{
+			Does: "Removes the finalizers of the service brokers.", System: systemRuntime, Limit: releaseTimeout, Optional: true,
+		})),
+		onCluster(one("TriggerKymaUninstall", "Uninstall_Kyma", o.uninstall, process.Notes{
+			Does:   "Uninstalls Kyma, whose components then release resources outside the cluster.",
+			System: systemRuntime + " or " + systemBundles, Limit: uninstallTimeout, Optional: true,
+		})),
 	}, o.removal()...)}
+}
+
+// onCluster returns the stage with the text of the condition that its step checks with reachable.
+func onCluster(stage stage) stage {
+	stage.Steps[0].When.Text = "the cluster was created, and is neither hibernated nor being deleted"
+
+	return stage
 }
 
 // removal returns the stages that both kinds of removal share. The deletion is recorded before the last check of the Shoot. From
@@ -36,12 +52,21 @@ func (o Options) deprovisionWithKyma() definition {
 // background job service.Orphans delete such a Shoot. When an operator retries an operation that failed while it waited for the
 // deletion, the new operation requests the deletion again.
 func (o Options) removal() []stage {
-	deleting := one("DeprovisionCluster", "Delete_Shoot", o.deleteShoot)
-	wait := one("WaitForClusterDeletion", "Wait_For_Cluster_Deletion", o.waitForDeletion)
+	deleting := one("DeprovisionCluster", "Delete_Shoot", o.deleteShoot, process.Notes{
+		Does: "Requests the deletion of the Shoot.", System: systemGardener,
+	})
+	wait := one("WaitForClusterDeletion", "Wait_For_Cluster_Deletion", o.waitForDeletion, process.Notes{
+		Does: "Waits until Gardener has deleted the cluster.", System: systemGardener, Limit: o.Timeouts.Deletion,
+	})
 	wait.RetryFrom = deleting.Name
 
 	return slices.Concat([]stage{deleting, wait}, o.forgetting(), o.Gone, []stage{
-		one("RecordingDeletion", "Mark_Deleted", o.markDeleted),
-		one("VerifyClusterDeletion", "Verify_Gone", o.verifyGone),
+		one("RecordingDeletion", "Mark_Deleted", o.markDeleted, process.Notes{
+			Does: "Records the deletion, after which a new runtime can have the name of the Shoot.",
+		}),
+		one("VerifyClusterDeletion", "Verify_Gone", o.verifyGone, process.Notes{
+			Does:   "Deletes the objects of the Shoot, and a Shoot that a frozen replica has created late.",
+			System: systemGardener, Limit: o.Timeouts.Deletion,
+		}),
 	})
 }

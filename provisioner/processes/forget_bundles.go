@@ -6,6 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
@@ -17,7 +18,12 @@ func (o Options) forgetting() []stage {
 		return nil
 	}
 
-	return []stage{one("RemovingBundles", "Forget_Bundles", o.forgetBundles)}
+	forgetting := one("RemovingBundles", "Forget_Bundles", o.forgetBundles, process.Notes{
+		Does: "Removes the runtime from the bundle provisioner.", System: systemBundles, Limit: forgetTimeout, Optional: true,
+	})
+	forgetting.Steps[0].When.Text = "APP_KYMA_BUNDLES_KUBECONFIG_PATH is set"
+
+	return []stage{forgetting}
 }
 
 // forgetBundles removes all objects of the runtime from the bundle provisioner. After forgetTimeout the removal of the runtime continues,

@@ -17,8 +17,12 @@ import (
 // cluster may be unresponsive in the first stage. limit is the time limit of the second stage, which does the rest of the work.
 func (o Options) installation(name string, start, limit time.Duration) []stage {
 	return []stage{
-		within(start, one(name, "Start_Installation", o.startInstallation)),
-		within(limit, one("WaitingForInstallation", "Wait_For_Installation", o.waitForInstallation(limit))),
+		within(start, one(name, "Start_Installation", o.startInstallation, process.Notes{
+			Does: "Begins to install Kyma, which shows that the cluster responds.", System: systemKyma, Creates: "objects of Kyma",
+		})),
+		within(limit, one("WaitingForInstallation", "Wait_For_Installation", o.waitForInstallation(limit), process.Notes{
+			Does: "Installs the components of Kyma one after another.", System: systemKyma, Creates: "objects of Kyma",
+		})),
 	}
 }
 

@@ -2,7 +2,8 @@
 //
 // The function All returns the processes. A step is a method of Options with the signature of process.RunFunc. Any step may run
 // again, even on another replica, after a crash or a lost response, so each step is idempotent. A step that creates or changes
-// something in another system calls Save first: Save fails if the replica has lost the lease.
+// something in another system calls Save first: Save fails if the replica has lost the lease. The notes of each step describe it
+// to operators; docs/operator/provisioner-processes.md is generated from them.
 //
 // The names of stages and steps are stored with operations and visible to clients, and must not change. A new step gets its own
 // file, and a place in the process that needs it. A step that polls, or a step of a removal, also gets its own stage, because
@@ -109,6 +110,14 @@ type Timeouts struct {
 	Cleanup time.Duration
 }
 
+// The systems that the steps call. The kubeconfig for a runtime comes from Gardener.
+const (
+	systemGardener = "Gardener"
+	systemRuntime  = "Gardener, runtime"
+	systemKyma     = "release registry, " + systemRuntime + " or " + systemBundles
+	systemBundles  = "bundle provisioner"
+)
+
 type (
 	stage      = process.Stage[operation.Data]
 	definition = process.Process[operation.Data]
@@ -139,8 +148,13 @@ func (o Options) build(op operation.Operation) (*shoot.Objects, error) {
 }
 
 // one returns a stage with one step and the default retry policy. Both names are stored with operations and must not change.
-func one(name, step string, run process.RunFunc[operation.Data]) stage {
-	return stage{Name: name, Retry: process.DefaultRetry(), Steps: process.Steps(process.StepFunc(step, run))}
+func one(name, step string, run process.RunFunc[operation.Data], notes process.Notes) stage {
+	return stage{Name: name, Retry: process.DefaultRetry(), Steps: []process.Task[operation.Data]{task(step, run, notes)}}
+}
+
+// task returns the task that always runs the step.
+func task(step string, run process.RunFunc[operation.Data], notes process.Notes) process.Task[operation.Data] {
+	return process.Task[operation.Data]{Step: process.StepFunc(step, run), Notes: notes}
 }
 
 // within returns the stage with a time limit for retries after transient errors.

@@ -3,6 +3,7 @@ package processes
 import (
 	"slices"
 
+	"github.com/environment-broker/environment-broker/process"
 	"github.com/environment-broker/environment-broker/provisioner/operation"
 )
 
@@ -22,9 +23,15 @@ func (o Options) provisionWithKyma() definition {
 // ready, and the stages in Named report it to Director immediately. When an operator retries an operation that failed in one of
 // the waits, the new operation writes the Shoot again, because Gardener may have given up.
 func (o Options) creation() []stage {
-	creating := one("CreatingCluster", "Create_Shoot", o.createShoot)
-	domain := one("WaitingForClusterDomain", "Wait_For_Cluster_Domain", o.waitForDomain)
-	wait := one("WaitingForClusterCreation", "Wait_For_Cluster_Creation", o.waitForShoot(o.Timeouts.Creation, nil))
+	creating := one("CreatingCluster", "Create_Shoot", o.createShoot, process.Notes{
+		Does: "Creates the Shoot.", System: systemGardener, Creates: "the Shoot and the objects that it refers to",
+	})
+	domain := one("WaitingForClusterDomain", "Wait_For_Cluster_Domain", o.waitForDomain, process.Notes{
+		Does: "Waits until Gardener has assigned a domain to the cluster.", System: systemGardener, Limit: o.Timeouts.Domain,
+	})
+	wait := one("WaitingForClusterCreation", "Wait_For_Cluster_Creation", o.waitForShoot(o.Timeouts.Creation, nil), process.Notes{
+		Does: "Waits until Gardener has created the cluster.", System: systemGardener, Limit: o.Timeouts.Creation,
+	})
 	domain.RetryFrom, wait.RetryFrom = creating.Name, creating.Name
 
 	return slices.Concat([]stage{creating, domain}, o.Named, []stage{wait, o.administrators()})

@@ -13,7 +13,10 @@ import (
 // administrators returns the stage that makes the administrators cluster-admins. The stage is skipped for a hibernated cluster,
 // which has no running API server. The wake-up process contains the stage too.
 func (o Options) administrators() stage {
-	stage := within(o.Timeouts.Bindings, one("CreatingBindingsForOperators", "Set_Administrators", o.setAdministrators))
+	stage := within(o.Timeouts.Bindings, one("CreatingBindingsForOperators", "Set_Administrators", o.setAdministrators, process.Notes{
+		Does:   "Makes exactly the administrators of the order cluster-admins.",
+		System: systemRuntime, Creates: "the ClusterRoleBinding environment-broker-administrators in the runtime",
+	}))
 	stage.Steps[0].When = process.Condition[operation.Data]{
 		Text: "not hibernated", Holds: func(op operation.Operation) bool { return !op.Data.Asleep },
 	}

@@ -18,33 +18,42 @@ const (
 	labelClusterDomain = "gardenerClusterDomain"
 )
 
+// system is the system that the steps call.
+const system = "Director"
+
 // Described returns the stage that reports the name and domain of the cluster to Director. It runs once Gardener has assigned the
 // domain.
 func Described(d Director, shoots shoot.Reader) process.Stage[operation.Data] {
-	return stage("DescribingRuntime", describe{d, shoots})
+	return stage("DescribingRuntime", describe{d, shoots}, process.Notes{
+		Does: "Reports the name and the domain of the cluster to Director.", System: "Gardener, " + system,
+	})
 }
 
 // Connected returns the stage that sets the Connected condition in Director. It runs after the runtime agent has connected.
 func Connected(d Director) process.Stage[operation.Data] {
-	return stage("TellingConnection", reportConnected{d})
+	return stage("TellingConnection", reportConnected{d}, process.Notes{
+		Does: "Sets the condition of the runtime in Director to Connected.", System: system,
+	})
 }
 
 // Forgotten returns the stage that unregisters the runtime after Gardener has deleted its Shoot. It runs for every runtime:
 // unregistering an unknown runtime succeeds.
 func Forgotten(d Director) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
-		Name: "UnregisteringRuntime", Retry: process.DefaultRetry(), Steps: process.Steps[operation.Data](unregister{d}),
+		Name: "UnregisteringRuntime", Retry: process.DefaultRetry(),
+		Steps: []process.Task[operation.Data]{{
+			Step: unregister{d}, When: process.Condition[operation.Data]{Text: "APP_DIRECTOR_ENABLED is set"},
+			Notes: process.Notes{Does: "Removes the runtime from Director.", System: system},
+		}},
 	}
 }
 
 // stage returns a stage with the given step. The stage skips runtimes that were ordered while Director was disabled, because they
 // are not registered. Stage and step names are stored with operations and must not change.
-func stage(name string, step process.Step[operation.Data]) process.Stage[operation.Data] {
+func stage(name string, step process.Step[operation.Data], notes process.Notes) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: name, Retry: process.DefaultRetry(),
-		Steps: []process.Task[operation.Data]{{Step: step, When: process.Condition[operation.Data]{
-			Text: "registered in Director", Holds: func(op operation.Operation) bool { return op.Data.Registered },
-		}}},
+		Steps: []process.Task[operation.Data]{{Step: step, When: operation.Registered(), Notes: notes}},
 	}
 }
 
