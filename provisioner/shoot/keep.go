@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+
+	"github.com/environment-broker/environment-broker/internal/versions"
 )
 
 // Keep copies those fields of the current Shoot that a change of the order must not undo: versions that Gardener has raised (it
@@ -23,7 +23,7 @@ func (o *Objects) Keep(present *gardencorev1beta1.Shoot) {
 	}
 
 	wanted, had := &o.Shoot.Spec, &present.Spec
-	wanted.Kubernetes.Version = newer(wanted.Kubernetes.Version, had.Kubernetes.Version)
+	wanted.Kubernetes.Version = versions.Newer(wanted.Kubernetes.Version, had.Kubernetes.Version)
 
 	for i := range wanted.Provider.Workers {
 		worker := &wanted.Provider.Workers[i]
@@ -98,31 +98,8 @@ func keepImage(wanted, had *gardencorev1beta1.ShootMachineImage) {
 	case wanted.Name != had.Name && wanted.Version == nil:
 		wanted.Version = new("")
 	case wanted.Name == had.Name && wanted.Version != nil && had.Version != nil:
-		wanted.Version = new(newer(*wanted.Version, *had.Version))
+		wanted.Version = new(versions.Newer(*wanted.Version, *had.Version))
 	}
-}
-
-// newer returns the higher version. If the order names only a minor version, such as 1.34, newer returns the patch version that
-// Gardener has chosen for it.
-func newer(wanted, present string) string {
-	if strings.HasPrefix(present, wanted+".") || Older(wanted, present) {
-		return present
-	}
-
-	return wanted
-}
-
-// Older reports whether version is lower than other according to semantic versioning. It returns false if either argument is not
-// a valid version.
-func Older(version, other string) bool {
-	one, err := semver.NewVersion(version)
-	if err != nil {
-		return false
-	}
-
-	two, err := semver.NewVersion(other)
-
-	return err == nil && one.LessThan(two)
 }
 
 // keepWorkerConfig merges the provider configuration of a pool into the current one. If the order turns off the requirement of tokens, it has

@@ -2,10 +2,8 @@ package validation
 
 import (
 	"reflect"
-	"strings"
 
-	"github.com/Masterminds/semver/v3"
-
+	"github.com/environment-broker/environment-broker/internal/versions"
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/provisioner/spec"
 )
@@ -155,23 +153,13 @@ func replaceOptional[T any](value **T, by *T) {
 // noDowngrade rejects a version that is lower than the current one, skips a minor version or has another major version. Gardener
 // rejects such versions too.
 func (p *problems) noDowngrade(present, wanted string) {
-	had, err := semver.NewVersion(present)
-	if err != nil {
-		return
-	}
-
-	to, err := semver.NewVersion(wanted)
-	if err != nil {
-		return // version has already reported the problem
-	}
-
-	switch {
-	case strings.HasPrefix(present, wanted+"."):
-		// The client repeats the minor version of its order, for which Gardener chose the patch version.
-	case shoot.Older(wanted, present):
+	switch upgrade, _ := versions.UpgradeOf(present, wanted); upgrade {
+	case versions.Downgrade:
 		p.add("kubernetesVersion", "must not be lower than the current version %s", present)
-	case to.Major() > had.Major() || to.Minor() > had.Minor()+1:
+	case versions.Skipping:
 		p.add("kubernetesVersion", "must not skip a minor version: the current version is %s", present)
+	default:
+		// The upgrade is possible, or version has already reported that the wanted version is malformed.
 	}
 }
 
