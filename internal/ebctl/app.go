@@ -41,6 +41,9 @@ type App struct {
 	PollInterval time.Duration
 	// Version is the version of ebctl, for 'ebctl version' and the User-Agent header.
 	Version string
+
+	// printed, if set, is called with each printed result. Only tests set it.
+	printed func(output.Text)
 }
 
 // Run executes the command line and returns the exit code of the process. It prints an error to Err and, if there is a hint for
@@ -164,6 +167,10 @@ func (s *session) explanation(operation operatorapi.Operation) explain.Explanati
 
 // print writes a result to Out in the selected format, with colors if Out shows them. An output.Plain is never colored.
 func (s *session) print(value any, text output.Text) error {
+	if s.printed != nil {
+		s.printed(text)
+	}
+
 	if rows, is := text.(output.Rows); is && s.noHeaders {
 		rows.NoHead = true
 		text = rows

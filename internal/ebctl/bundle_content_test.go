@@ -129,7 +129,7 @@ func (s *contentServer) run(t *testing.T, token string, wantCode int, args ...st
 		},
 		Terminal: func() (follow.Size, bool) { return follow.Size{}, false },
 		Clock:    newFakeClock(time.Now()),
-	}.Run(t.Context(), append([]string{"bundle", "--ca-file=" + caFile}, args...))
+	}.RunChecked(t.Context(), append([]string{"bundle", "--ca-file=" + caFile}, args...))
 
 	if code != wantCode {
 		t.Fatalf("%q: exit code %d, want %d\n%s%s", args, code, wantCode, stdout.String(), stderr.String())

@@ -72,7 +72,7 @@ func bundleRun(t *testing.T, kubeconfig string, args ...string) (out, problems s
 		Interactive:  func() bool { return false },
 		Clock:        clock.RealClock{},
 		PollInterval: 20 * time.Millisecond,
-	}.Run(t.Context(), append([]string{"bundle"}, args...))
+	}.RunChecked(t.Context(), append([]string{"bundle"}, args...))
 
 	return stdout.String(), stderr.String(), code
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/environment-broker/environment-broker/internal/ebctl/output"
 )
 
-// commandsWithoutRows returns the paths of the commands whose results have no rows, so that they have no form in CSV.
+// commandsWithoutRows returns the paths of the commands whose results have no rows, so that they have no form in CSV. Each test that runs
+// such a command fails if the list lacks it.
 func commandsWithoutRows() []string {
 	return []string{
 		"ebctl operation explain", "ebctl provisioner operation explain",

@@ -139,7 +139,7 @@ func run() {
 		},
 		PollInterval: time.Second,
 		Version:      "v1.2.3",
-	}.Run(context.Background(), os.Args[1:]))
+	}.RunChecked(context.Background(), os.Args[1:]))
 }
 
 // pressedKeys returns the keys of EBCTL_TEST_KEYS. The function that restores the terminal prints a line, so that scripts can check it.

@@ -39,6 +39,9 @@ func csvRows(text Text) [][]string {
 	}
 }
 
+// HasRows reports whether a result can be printed in the CSV format.
+func HasRows(text Text) bool { return csvRows(text) != nil }
+
 // fieldColumns returns the names of the fields and a row with their values. A field that has no name, or that of the field before it, adds
 // a line to the value of that field, so that each column has a name.
 func fieldColumns(fields Fields) [][]string {
