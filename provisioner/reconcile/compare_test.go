@@ -250,12 +250,21 @@ func TestCompare(t *testing.T) {
 		f.cluster(f.runtime("leaving")).DeletionTimestamp = &metav1.Time{Time: start}
 
 		f.accept(f.runtime("gone"), operation.KindProvisionNoInstall, process.Succeeded, start.Add(old))
+		// An operator skipped the step that unregisters the runtime.
+		removed := f.runtime("removed")
+		f.accept(removed, operation.KindProvisionNoInstall, process.Succeeded, start.Add(2*old))
+
+		if err := f.Runtimes.MarkDeleted(f.Context(), removed.ID, start.Add(old)); err != nil {
+			f.Fatal(err)
+		}
+
 		f.cluster(f.runtime("lost-1"))
 		f.cluster(f.runtime("lost-2"))
 
 		f.registered = []director.Runtime{
 			{ID: "unknown", Labels: map[string]any{registration.LabelOrder: "a"}},
 			{ID: "gone"},
+			{ID: "removed"},
 			{ID: "lost-1"},
 			{ID: "just"},
 			{ID: "failed"},
@@ -269,7 +278,7 @@ func TestCompare(t *testing.T) {
 			"gone":   operatorapi.DifferenceKindRuntimeWithoutShoot,
 			"lost-1": operatorapi.DifferenceKindShootWithoutRuntime, "lost-2": operatorapi.DifferenceKindShootWithoutRuntime,
 			"unknown": operatorapi.DifferenceKindRegistrationWithoutRuntime, "same": operatorapi.DifferenceKindRuntimeWithoutRegistration,
-			"upgraded": operatorapi.DifferenceKindRuntimeWithoutRegistration,
+			"upgraded": operatorapi.DifferenceKindRuntimeWithoutRegistration, "removed": operatorapi.DifferenceKindRegistrationWithoutRuntime,
 		}
 
 		for _, size := range []int{1, 2, 100} {

@@ -37,23 +37,23 @@ func Connected(d Director) process.Stage[operation.Data] {
 }
 
 // Forgotten returns the stage that unregisters the runtime after Gardener has deleted its Shoot. It runs for every runtime:
-// unregistering an unknown runtime succeeds.
+// unregistering an unknown runtime succeeds. If an operator skips the step, Director keeps the runtime, which the report on differences lists.
 func Forgotten(d Director) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: "UnregisteringRuntime", Retry: process.DefaultRetry(),
 		Steps: []process.Task[operation.Data]{{
-			Step: unregister{d}, When: process.Condition[operation.Data]{Text: "APP_DIRECTOR_ENABLED is set"},
+			Step: unregister{d}, When: process.Condition[operation.Data]{Text: "APP_DIRECTOR_ENABLED is set"}, Skippable: true,
 			Notes: process.Notes{Does: "Removes the runtime from Director.", System: system},
 		}},
 	}
 }
 
-// stage returns a stage with the given step. The stage skips runtimes that were ordered while Director was disabled, because they
-// are not registered. Stage and step names are stored with operations and must not change.
+// stage returns a stage with a step that only informs Director, so operators may skip it. The stage skips runtimes that were ordered
+// while Director was disabled, because they are not registered. Stage and step names are stored with operations and must not change.
 func stage(name string, step process.Step[operation.Data], notes process.Notes) process.Stage[operation.Data] {
 	return process.Stage[operation.Data]{
 		Name: name, Retry: process.DefaultRetry(),
-		Steps: []process.Task[operation.Data]{{Step: step, When: operation.Registered(), Notes: notes}},
+		Steps: []process.Task[operation.Data]{{Step: step, When: operation.Registered(), Skippable: true, Notes: notes}},
 	}
 }
 
