@@ -33,7 +33,7 @@ func UpgradeOf(present, wanted string) (upgrade Upgrade, next string) {
 	}
 
 	switch {
-	case strings.HasPrefix(present, wanted+"."):
+	case isPatchOf(present, wanted):
 	case to.LessThan(had):
 		upgrade = Downgrade
 	case to.Major() > had.Major() || to.Minor() > had.Minor()+1:
@@ -46,12 +46,12 @@ func UpgradeOf(present, wanted string) (upgrade Upgrade, next string) {
 // Newer returns the higher version. If the wanted version is the beginning of the present one, such as 1.34, Newer returns the present
 // version, which Gardener has chosen for it. Newer returns the wanted version if either version is malformed.
 func Newer(wanted, present string) string {
-	had, hadErr := semver.NewVersion(present)
-	to, toErr := semver.NewVersion(wanted)
-
-	if strings.HasPrefix(present, wanted+".") || hadErr == nil && toErr == nil && to.LessThan(had) {
+	if upgrade, _ := UpgradeOf(present, wanted); upgrade == Downgrade || isPatchOf(present, wanted) {
 		return present
 	}
 
 	return wanted
 }
+
+// isPatchOf reports whether a version begins with another one: 1.34.2 is a patch version of 1.34.
+func isPatchOf(version, minor string) bool { return strings.HasPrefix(version, minor+".") }
