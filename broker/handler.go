@@ -119,7 +119,8 @@ func NewHandler(options Options) http.Handler {
 
 	otherwise := options.Otherwise
 	if otherwise == nil {
-		otherwise = httpserver.Wrap(httpserver.Endpoint(httpserver.NotFound), httpserver.EchoRequestIdentity, httpserver.Observe(options.Log, options.Metrics, options.Clock))
+		otherwise = httpserver.Wrap(httpserver.Endpoint(httpserver.NotFound),
+			httpserver.EchoRequestIdentity, httpserver.Observe(options.Log, options.Metrics, options.Clock))
 	}
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

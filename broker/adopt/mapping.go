@@ -115,8 +115,9 @@ func (a *Adopter) instanceOf(ctx context.Context, former formerInstance) (_ envi
 
 	instance := environment.Instance{
 		ID: former.ID, ServiceID: former.ServiceID, PlanID: plan.ID, PlanName: plan.Name, MaintenanceVersion: plan.MaintenanceVersion(),
-		GlobalAccountID: former.Account, SubAccountID: former.SubAccount.String, Platform: a.Platform.Name, PlatformRegion: cmp.Or(stored.PlatformRegion, a.Region),
-		ShootName: former.newest(typeProvision).ShootName, RuntimeID: former.RuntimeID, DashboardURL: former.DashboardURL,
+		GlobalAccountID: former.Account, SubAccountID: former.SubAccount.String, Platform: a.Platform.Name,
+		PlatformRegion: cmp.Or(stored.PlatformRegion, a.Region),
+		ShootName:      former.newest(typeProvision).ShootName, RuntimeID: former.RuntimeID, DashboardURL: former.DashboardURL,
 		Suspended: former.RuntimeID == "", ExpiresAt: a.Periods.End(plan.Name, former.CreatedAt), ExpiredAt: former.ExpiredAt.Time,
 		Exclusive: plan.Exclusive(former.Account), Request: request, CreatedAt: former.CreatedAt, UpdatedAt: former.UpdatedAt,
 	}

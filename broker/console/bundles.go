@@ -87,7 +87,8 @@ func (c *console) bundle(r *http.Request) (result, error) {
 
 		for _, each := range deployment.Status.History {
 			shown.History = append(shown.History, views.BundleVersion{
-				Number: each.Number, Bundle: each.Bundle, Digest: each.Digest, Installed: each.InstalledAt.Time, Source: sourceText(each.Template.Spec.Source),
+				Number: each.Number, Bundle: each.Bundle, Digest: each.Digest, Installed: each.InstalledAt.Time,
+				Source: sourceText(each.Template.Spec.Source),
 			})
 		}
 	}

@@ -166,7 +166,8 @@ func (c *console) catalog(*http.Request) (result, error) {
 
 	for _, plan := range c.API.Catalog.Plans() {
 		shown.Plans = append(shown.Plans, views.Plan{
-			Name: plan.Name, ID: plan.ID, OrderPath: orderPath(plan.ID), Description: plan.Description, Version: plan.MaintenanceVersion(), Offered: plan.Offered(),
+			Name: plan.Name, ID: plan.ID, OrderPath: orderPath(plan.ID), Description: plan.Description, Version: plan.MaintenanceVersion(),
+			Offered:       plan.Offered(),
 			OnePerAccount: plan.OnePerAccount(), Regions: plan.Regions(),
 		})
 	}

@@ -30,7 +30,8 @@ func (a *API) ListJobs(r *http.Request) (httpserver.Response, error) {
 
 	for _, status := range statuses {
 		shown := operatorapi.Job{
-			Name: status.Job.Name, Description: status.Job.Description, Items: status.Job.Items, Every: status.Job.Every.String(), Daily: status.Job.DailyText(), Limit: status.Job.Limit,
+			Name: status.Job.Name, Description: status.Job.Description, Items: status.Job.Items, Every: status.Job.Every.String(),
+			Daily: status.Job.DailyText(), Limit: status.Job.Limit,
 		}
 		if status.Last != nil {
 			shown.LastRun = jobRun(*status.Last)

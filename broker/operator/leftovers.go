@@ -136,7 +136,9 @@ func (a *API) ConfirmLeftover(r *http.Request) (httpserver.Response, error) {
 
 // changeLeftover reads the request and makes the change. It logs each request. done is the end of the log message, such as
 // "confirmed".
-func (a *API) changeLeftover(r *http.Request, done string, change func(ctx context.Context, id, why string) (httpserver.Response, error)) (httpserver.Response, error) {
+func (a *API) changeLeftover(
+	r *http.Request, done string, change func(ctx context.Context, id, why string) (httpserver.Response, error),
+) (httpserver.Response, error) {
 	var wanted operatorapi.Justification
 
 	id, err := operatorserver.Segment(r, "leftover_id")

@@ -300,7 +300,8 @@ func shownTarget(of environment.Orchestration, target orchestrations.Listed) ope
 		OperationID: target.OperationID, OrchestrationID: of.ID, InstanceID: target.InstanceID, RuntimeID: target.Instance.RuntimeID,
 		GlobalAccountID: target.Instance.GlobalAccountID, SubAccountID: target.Instance.SubAccountID,
 		ServicePlanID: target.Instance.PlanID, ServicePlanName: target.Instance.PlanName, ShootName: target.Instance.ShootName,
-		DryRun: of.Parameters.DryRun, MaintenanceWindowBegin: target.NotBefore, MaintenanceWindowEnd: target.NotAfter, MaintenanceWindow: target.Window, State: target.State,
+		DryRun: of.Parameters.DryRun, MaintenanceWindowBegin: target.NotBefore, MaintenanceWindowEnd: target.NotAfter,
+		MaintenanceWindow: target.Window, State: target.State,
 		Description: joinTexts(target.Description, target.Problem), FromVersion: target.FromVersion, ToVersion: target.ToVersion, Region: target.Region,
 		ChosenAt: target.ChosenAt, ChosenBy: target.ChosenBy,
 	}

@@ -49,7 +49,8 @@ func (a *API) AdoptShoot(r *http.Request) (httpserver.Response, error) {
 	order := adopt.ShootOrder{
 		ShootName: name, Account: wanted.Account, SubAccount: wanted.Subaccount, InstanceID: wanted.InstanceID, Plan: wanted.Plan, Name: wanted.Name,
 		User: wanted.User, Administrators: wanted.Administrators, Platform: cmp.Or(wanted.Platform, a.onlyPlatform()),
-		PlatformRegion: cmp.Or(wanted.PlatformRegion, a.DefaultRegion), CredentialsBinding: wanted.CredentialsBinding, Generation: wanted.Generation, DryRun: wanted.DryRun,
+		PlatformRegion: cmp.Or(wanted.PlatformRegion, a.DefaultRegion), CredentialsBinding: wanted.CredentialsBinding,
+		Generation: wanted.Generation, DryRun: wanted.DryRun,
 	}
 	if err := a.checkAdoption(order); err != nil {
 		return httpserver.Response{}, err

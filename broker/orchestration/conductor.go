@@ -211,7 +211,8 @@ func (c Conductor) startTarget(ctx context.Context, tx storage.Tx, orchestration
 	target environment.Target,
 ) (environment.Target, error) {
 	order := upgrade.Order{
-		InstanceID: target.InstanceID, Kind: orchestration.Kind, Version: version(orchestration.Kind, orchestration.Parameters), DryRun: orchestration.Parameters.DryRun,
+		InstanceID: target.InstanceID, Kind: orchestration.Kind, Version: version(orchestration.Kind, orchestration.Parameters),
+		DryRun:      orchestration.Parameters.DryRun,
 		OperationID: target.OperationID, PredecessorID: target.FormerID, NotAfter: target.NotAfter,
 		Why: fmt.Sprintf("orchestration %s, ordered by %s", orchestration.ID,
 			cmp.Or(orchestration.AppliedBy, orchestration.OrderedBy, "an unauthenticated user")),

@@ -93,7 +93,9 @@ func Adopt(ctx context.Context, config Config, options AdoptOptions, log logrus.
 		return takeover.Report{}, err
 	}
 
-	client, operatorAPI, err := provisionerClient(config.Provisioner, upstreamOf(config.Provisioner), reload.NewWatcher(log, clock.RealClock{}, prometheus.NewRegistry()))
+	files := reload.NewWatcher(log, clock.RealClock{}, prometheus.NewRegistry())
+
+	client, operatorAPI, err := provisionerClient(config.Provisioner, upstreamOf(config.Provisioner), files)
 	if err != nil {
 		return takeover.Report{}, err
 	}

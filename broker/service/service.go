@@ -247,8 +247,8 @@ func (s *Service) build(ctx context.Context, config Config) error {
 		estimator: estimator, comparer: comparer, streams: s.streams(config, stores, publisher, requests),
 	})
 
-	return s.serve(ctx, config, served{operators, connected.bundles}, requests, slices.Concat(stores.audit, connected.parts, runner.Parts(), s.retention(config, stores),
-		s.refreshers(stores, access, provisioner), []lifecycle.Part{
+	return s.serve(ctx, config, served{operators, connected.bundles}, requests, slices.Concat(stores.audit, connected.parts, runner.Parts(),
+		s.retention(config, stores), s.refreshers(stores, access, provisioner), []lifecycle.Part{
 			{Name: "notifier", Run: func(ctx context.Context) error { return notifier.Run(ctx, engine.Wake) }},
 			watch(config, plans, recorder, s.Log),
 			{Name: "feed", Run: follow.Run},

@@ -94,7 +94,8 @@ type Rendering struct {
 // renderer returns a renderer with the configured limits.
 func (c Config) renderer() *renderer.Renderer {
 	return renderer.New(renderer.Options{
-		Timeout: c.Rendering.Timeout, Memory: c.Rendering.MemoryBytes, Input: c.Limits.Bytes, Output: c.Rendering.OutputBytes, Processes: c.Rendering.Processes,
+		Timeout: c.Rendering.Timeout, Memory: c.Rendering.MemoryBytes, Input: c.Limits.Bytes, Output: c.Rendering.OutputBytes,
+		Processes: c.Rendering.Processes,
 	})
 }
 
@@ -212,7 +213,10 @@ func (c Config) check() error {
 			"APP_RENDERING_TIMEOUT, APP_RENDERING_MEMORY_BYTES, APP_RENDERING_OUTPUT_BYTES, APP_RENDERING_PROCESSES: must be positive, and the memory at least 256 MiB",
 		},
 		{
-			min(c.Deployments.ContentTimeout, c.Deployments.HealthInterval, c.Deployments.DriftInterval, c.Deployments.ResyncInterval, c.Deployments.UnreachableInterval) <= 0,
+			min(
+				c.Deployments.ContentTimeout, c.Deployments.HealthInterval, c.Deployments.DriftInterval,
+				c.Deployments.ResyncInterval, c.Deployments.UnreachableInterval,
+			) <= 0,
 			"APP_DEPLOYMENTS_CONTENT_TIMEOUT, APP_DEPLOYMENTS_HEALTH_INTERVAL, APP_DEPLOYMENTS_DRIFT_INTERVAL, APP_DEPLOYMENTS_RESYNC_INTERVAL, APP_DEPLOYMENTS_UNREACHABLE_INTERVAL: must be positive",
 		},
 		{c.SweepInterval <= 0, "APP_SWEEP_INTERVAL: must be positive"},

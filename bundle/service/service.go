@@ -130,7 +130,8 @@ func (s *Service) connectManager(_ context.Context, cluster *rest.Config) error 
 	skip := true // several services may run in one process, as in tests
 
 	built, err := ctrl.NewManager(cluster, manager.Options{
-		Scheme: scheme, Logger: logging.Logr(s.log).WithName("controller-runtime"), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
+		Scheme: scheme, Logger: logging.Logr(s.log).WithName("controller-runtime"), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller:     config.Controller{SkipNameValidation: &skip},
 		LeaderElection: s.config.LeaderElection, LeaderElectionID: s.config.lease(), LeaderElectionNamespace: s.config.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
@@ -187,7 +188,8 @@ func (s *Service) listen(ctx context.Context, cluster *rest.Config) error {
 	}
 
 	s.server, err = httpserver.Listen(ctx, s.config.Address, access.Protect(content.NewServer(content.Options{
-		Bundles: s.manager.GetClient(), Live: s.manager.GetAPIReader(), Store: s.contents, Fill: s.unpacker.Fill, Uploaded: s.unpacker.Wake, Leading: s.leading,
+		Bundles: s.manager.GetClient(), Live: s.manager.GetAPIReader(), Store: s.contents, Fill: s.unpacker.Fill, Uploaded: s.unpacker.Wake,
+		Leading:   s.leading,
 		Ours:      s.unpacks,
 		MaxUpload: s.config.Limits.CompressedBytes, Log: logging.Logr(s.log),
 	})), s.config.ShutdownDelay)

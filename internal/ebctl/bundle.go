@@ -69,7 +69,9 @@ type clusterFlags struct{ kubeconfig, context string }
 
 // loader returns the kubeconfig that the flags and KUBECONFIG select.
 func (s *session) loader(cluster clusterFlags) clientcmd.ClientConfig {
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: cluster.kubeconfig, Precedence: filepath.SplitList(s.Environment(clientcmd.RecommendedConfigPathEnvVar))}
+	rules := &clientcmd.ClientConfigLoadingRules{
+		ExplicitPath: cluster.kubeconfig, Precedence: filepath.SplitList(s.Environment(clientcmd.RecommendedConfigPathEnvVar)),
+	}
 	if len(rules.Precedence) == 0 {
 		rules.Precedence = []string{clientcmd.RecommendedHomeFile}
 	}
@@ -135,7 +137,9 @@ func (s *session) bundleClient(cluster clusterFlags) (bundleClient, error) {
 }
 
 // withBundles returns the run function of a command that calls the API server that the flags select.
-func (s *session) withBundles(cluster *clusterFlags, run func(ctx context.Context, client bundleClient, args []string) error) func(*cobra.Command, []string) error {
+func (s *session) withBundles(
+	cluster *clusterFlags, run func(ctx context.Context, client bundleClient, args []string) error,
+) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, args []string) error {
 		client, err := s.bundleClient(*cluster)
 		if err != nil {

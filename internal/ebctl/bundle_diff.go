@@ -245,8 +245,11 @@ func parseChange(text []byte) (func(*v1alpha1.BundleDeploymentSpec), error) {
 // comparison returns a temporary BundleDeployment for the comparison of a version with the BundleDeployment of the given name.
 // change sets the version. Other fields come from that BundleDeployment, if it exists, and from the flags. comparison does not
 // send the result to the API server.
-func (c bundleClient) comparison(ctx context.Context, name string, order bundleDiff, change func(*v1alpha1.BundleDeploymentSpec)) (*v1alpha1.BundleDeployment, error) {
-	result := newDeployment(name[:min(len(name), maxComparedName)]+"-diff-"+rand.String(comparisonDigits), cmp.Or(order.class, plainClass), order.targetSecret, v1alpha1.BundleSource{})
+func (c bundleClient) comparison(
+	ctx context.Context, name string, order bundleDiff, change func(*v1alpha1.BundleDeploymentSpec),
+) (*v1alpha1.BundleDeployment, error) {
+	temporary := name[:min(len(name), maxComparedName)] + "-diff-" + rand.String(comparisonDigits)
+	result := newDeployment(temporary, cmp.Or(order.class, plainClass), order.targetSecret, v1alpha1.BundleSource{})
 
 	present, err := c.deployment(ctx, name)
 

@@ -42,7 +42,9 @@ func newCloudAccountListCommand(session *session) *cobra.Command {
 			}
 
 			list.Data = slices.DeleteFunc(list.Data, func(each operatorapi.CloudAccount) bool {
-				return accountType != "" && each.Type != accountType || state.chosen != "" && string(each.State) != state.chosen || tenant != "" && each.Tenant != tenant
+				return accountType != "" && each.Type != accountType ||
+					state.chosen != "" && string(each.State) != state.chosen ||
+					tenant != "" && each.Tenant != tenant
 			})
 
 			table := output.Rows{

@@ -38,8 +38,10 @@ func newOrchestrationCommand(session *session) *cobra.Command {
 // orchestrationStates returns the suggested values of the --state flag for orchestrations.
 func orchestrationStates() []string {
 	return []string{
-		string(environment.OrchestrationPlanned), string(environment.OrchestrationExpired), string(environment.OrchestrationPending), string(environment.OrchestrationInProgress), string(environment.OrchestrationRetrying),
-		string(environment.OrchestrationPaused), string(environment.OrchestrationGated), string(environment.OrchestrationCanceling), string(environment.OrchestrationCanceled), string(environment.OrchestrationSucceeded),
+		string(environment.OrchestrationPlanned), string(environment.OrchestrationExpired), string(environment.OrchestrationPending),
+		string(environment.OrchestrationInProgress), string(environment.OrchestrationRetrying),
+		string(environment.OrchestrationPaused), string(environment.OrchestrationGated), string(environment.OrchestrationCanceling),
+		string(environment.OrchestrationCanceled), string(environment.OrchestrationSucceeded),
 		string(environment.OrchestrationFailed),
 	}
 }
@@ -142,7 +144,8 @@ func newOrchestrationTargetsCommand(session *session) *cobra.Command {
 		row: func(each operatorapi.OrchestrationOperation) []string {
 			return []string{
 				each.InstanceID, each.State, each.ServicePlanName, each.ShootName, each.OperationID, each.Description, each.GlobalAccountID,
-				each.Region, each.FromVersion, each.ToVersion, number(each.Wave), each.MaintenanceWindow, output.Time(each.MaintenanceWindowBegin), each.ChosenBy,
+				each.Region, each.FromVersion, each.ToVersion, number(each.Wave), each.MaintenanceWindow,
+				output.Time(each.MaintenanceWindowBegin), each.ChosenBy,
 			}
 		},
 	}.command(session, "List the instances of an orchestration with their upgrades", true)

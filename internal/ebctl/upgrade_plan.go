@@ -171,7 +171,8 @@ func planText(shown shownPlan, now time.Time) output.Text {
 	targets := output.Rows{Head: []string{headInstance, "WAVE", "PLAN", "REGION", "SHOOT", "FROM", "TO", "NOT BEFORE", "NOT AFTER", "ACCOUNT"}, None: "There is nothing to upgrade."}
 	for _, each := range shown.Targets {
 		targets.Rows = append(targets.Rows, []string{
-			each.InstanceID, number(each.Wave), each.ServicePlanName, each.Region, each.ShootName, cmp.Or(each.FromVersion, "-"), cmp.Or(each.ToVersion, "default"),
+			each.InstanceID, number(each.Wave), each.ServicePlanName, each.Region, each.ShootName, cmp.Or(each.FromVersion, "-"),
+			cmp.Or(each.ToVersion, "default"),
 			output.Time(each.MaintenanceWindowBegin), output.Time(each.MaintenanceWindowEnd), each.GlobalAccountID,
 		})
 	}

@@ -72,7 +72,9 @@ func newWebhookCreateCommand(session *session) *cobra.Command {
 
 // printSecret prints a webhook with its new secret.
 func (s *session) printSecret(created operatorapi.WebhookSecret) error {
-	return s.print(created, output.WithID{ID: created.Webhook.ID, Text: append(s.webhookFields(created.Webhook), output.Field{Name: "Secret", Value: created.Secret})})
+	fields := append(s.webhookFields(created.Webhook), output.Field{Name: "Secret", Value: created.Secret})
+
+	return s.print(created, output.WithID{ID: created.Webhook.ID, Text: fields})
 }
 
 func (s *session) webhookFields(webhook operatorapi.Webhook) output.Fields {
@@ -227,7 +229,8 @@ func deliveryRows(deliveries []operatorapi.WebhookDelivery, webhook operatorapi.
 
 // undelivered returns all dead letters of a webhook if dead is true, and otherwise all its pending deliveries.
 func (s *session) undelivered(ctx context.Context, client *brokerclient.Client, id string, dead bool) (operatorapi.WebhookDeliveryList, error) {
-	all, params := operatorapi.WebhookDeliveryList{Data: []operatorapi.WebhookDelivery{}, More: true}, operatorapi.ListWebhookDeliveriesParams{Dead: dead, PageSize: eventPage}
+	all := operatorapi.WebhookDeliveryList{Data: []operatorapi.WebhookDelivery{}, More: true}
+	params := operatorapi.ListWebhookDeliveriesParams{Dead: dead, PageSize: eventPage}
 
 	for all.More {
 		page, err := client.ListWebhookDeliveries(ctx, id, params)

@@ -72,7 +72,8 @@ func startBundler(config Config, command string, garden openGarden, logFile io.W
 	}
 
 	made := &bundler{
-		config: config, command: command, begin: make(chan struct{}), hubLog: log.WithField(logging.Service, "hub"), log: logFile, status: make(chan string, 1),
+		config: config, command: command, begin: make(chan struct{}), hubLog: log.WithField(logging.Service, "hub"), log: logFile,
+		status: make(chan string, 1),
 	}
 	part := lifecycle.Part{Name: "bundler", Run: made.run}
 

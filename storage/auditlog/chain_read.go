@@ -157,7 +157,8 @@ func (s *Store) chainGroup(ctx context.Context, after int64, limit int) ([]chain
 			a.id IS NOT NULL OR o.id IS NOT NULL AS present, COALESCE(a.at, o.created_at) AS at, COALESCE(a.action, o.kind, '') AS action,
 			COALESCE(a.instance_id, o.instance_id, '') AS instance_id, COALESCE(a.operation_id, '') AS operation_id,
 			COALESCE(o.predecessor_id, '') AS predecessor_id, COALESCE(CAST(a.status AS TEXT), '') AS status,
-			COALESCE(a.account, o.tenant, '') AS account, COALESCE(a.keep_until, o.keep_until) AS keep_until, COALESCE(a.ordered_by, o.ordered_by, '') AS ordered_by,
+			COALESCE(a.account, o.tenant, '') AS account, COALESCE(a.keep_until, o.keep_until) AS keep_until,
+			COALESCE(a.ordered_by, o.ordered_by, '') AS ordered_by,
 			COALESCE(a.entry, o.audit, '') AS entry, COALESCE(a.erased_by, o.erased_by, '') AS erased_by
 		FROM (SELECT * FROM audit_chain WHERE number > ? ORDER BY number `+storage.Page(limit, 0)+`) AS c
 		LEFT JOIN audit AS a ON c.source = '`+chain.SourceEntry+`' AND a.id = c.id

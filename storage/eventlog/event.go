@@ -171,7 +171,8 @@ const textColumns = 13
 // texts returns the values of the text columns, in the order of the columns.
 func (e Event) texts() [textColumns]string {
 	return [textColumns]string{
-		e.ID, string(e.Type), e.InstanceID, e.BindingID, e.OrchestrationID, e.OperationID, e.Kind, e.Account, e.Plan, e.Region, e.State, e.Reason, e.Component,
+		e.ID, string(e.Type), e.InstanceID, e.BindingID, e.OrchestrationID, e.OperationID, e.Kind, e.Account, e.Plan, e.Region, e.State,
+		e.Reason, e.Component,
 	}
 }
 

@@ -60,7 +60,8 @@ func (s *Store) AddTargets(ctx context.Context, tx storage.Tx, targets []environ
 
 		for _, target := range batch {
 			args = append(args, target.OrchestrationID, target.InstanceID, target.OperationID, target.FormerID, string(target.State),
-				target.Description, target.Provider, target.Region, storage.At(target.NotBefore), target.FromVersion, target.ToVersion, max(target.Wave, 1),
+				target.Description, target.Provider, target.Region, storage.At(target.NotBefore), target.FromVersion, target.ToVersion,
+				max(target.Wave, 1),
 				target.Window, storage.At(target.NotAfter))
 		}
 

@@ -105,7 +105,8 @@ func (p *Pages) showInstance(w http.ResponseWriter, r *http.Request) {
 
 	phase := environment.PhaseOf(past)
 	content := views.TenantInstance{
-		Name: instance.Name, State: stateOf(instance, phase), Plan: instance.PlanName, Region: instance.Region, ID: instance.ID, Address: Address(instance.ID),
+		Name: instance.Name, State: stateOf(instance, phase), Plan: instance.PlanName, Region: instance.Region, ID: instance.ID,
+		Address:    Address(instance.ID),
 		Kubernetes: instance.Request.Cluster.KubernetesVersion, Created: instance.CreatedAt, Expires: instance.ExpiresAt, Expired: instance.ExpiredAt,
 		Now: p.Clock.Now(),
 	}

@@ -213,7 +213,8 @@ func labelsOf(instance environment.Instance) map[string]string {
 	labels := map[string]string{
 		labelInstance: instance.ID, labelRuntime: instance.RuntimeID, labelPlanID: instance.PlanID, labelPlanName: instance.PlanName,
 		labelGlobalAccount: instance.GlobalAccountID, labelSubAccount: instance.SubAccountID, labelShoot: instance.ClusterName(),
-		labelRegion: instance.Region, labelProvider: instance.Provider, labelKymaName: strings.ToLower(instance.RuntimeID), labelManagedBy: managedByLifecycleManager,
+		labelRegion: instance.Region, labelProvider: instance.Provider, labelKymaName: strings.ToLower(instance.RuntimeID),
+		labelManagedBy: managedByLifecycleManager,
 	}
 	for name, value := range labels {
 		labels[name] = tenancy.Label(value)

@@ -43,8 +43,9 @@ func adoptedOf(config *wire.AdoptedClusterFields) Adopted {
 			KubernetesVersion: valueOf(config.KubernetesVersion), TargetSecret: valueOf(config.TargetSecret), MachineType: valueOf(config.MachineType),
 			VolumeType: valueOf(config.DiskType), VolumeSizeGB: ptr.Deref(config.VolumeSizeGB, 0), NodesCIDR: valueOf(config.WorkerCidr),
 			PodsCIDR: valueOf(config.PodsCidr), ServicesCIDR: valueOf(config.ServicesCidr), AutoScalerMin: ptr.Deref(config.AutoScalerMin, 0),
-			AutoScalerMax: ptr.Deref(config.AutoScalerMax, 0), MaxSurge: ptr.Deref(config.MaxSurge, 0), MaxUnavailable: ptr.Deref(config.MaxUnavailable, 0),
-			Purpose: valueOf(config.Purpose), LicenceType: valueOf(config.LicenceType), EUAccess: ptr.Deref(config.EuAccess, false),
+			AutoScalerMax: ptr.Deref(config.AutoScalerMax, 0), MaxSurge: ptr.Deref(config.MaxSurge, 0),
+			MaxUnavailable: ptr.Deref(config.MaxUnavailable, 0),
+			Purpose:        valueOf(config.Purpose), LicenceType: valueOf(config.LicenceType), EUAccess: ptr.Deref(config.EuAccess, false),
 		},
 	}
 

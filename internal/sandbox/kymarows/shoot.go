@@ -51,7 +51,8 @@ func (c Cluster) Shoot(namespace string) (*gardencorev1beta1.Shoot, error) {
 			},
 		},
 		Spec: gardencorev1beta1.ShootSpec{
-			SecretBindingName: new(c.Binding), CloudProfileName: new(c.profile()), Region: c.Region, Purpose: new(gardencorev1beta1.ShootPurpose(c.Purpose)),
+			SecretBindingName: new(c.Binding), CloudProfileName: new(c.profile()), Region: c.Region,
+			Purpose: new(gardencorev1beta1.ShootPurpose(c.Purpose)),
 			Kubernetes: gardencorev1beta1.Kubernetes{
 				Version:               "1.33.11",
 				VerticalPodAutoscaler: &gardencorev1beta1.VerticalPodAutoscaler{Enabled: true, EvictAfterOOMThreshold: &metav1.Duration{Duration: 7 * 60e9}},
