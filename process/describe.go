@@ -52,6 +52,30 @@ func (p Process[D]) Describe() Description {
 	return described
 }
 
+// Stages returns the names of the stages in order.
+func (d Description) Stages() []string {
+	var names []string
+
+	for _, step := range d.Steps {
+		if len(names) == 0 || names[len(names)-1] != step.Stage {
+			names = append(names, step.Stage)
+		}
+	}
+
+	return names
+}
+
+// Step returns the description of the step, or a description without a name if the process has no such step.
+func (d Description) Step(name string) StepDescription {
+	for _, step := range d.Steps {
+		if step.Step == name {
+			return step
+		}
+	}
+
+	return StepDescription{}
+}
+
 // StepsFor returns, in order, the names of the steps whose conditions are met in the operation.
 func (p Process[D]) StepsFor(operation Operation[D]) []string {
 	names := []string{}

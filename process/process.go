@@ -126,7 +126,7 @@ func (c Condition[D]) Met(operation Operation[D]) bool {
 
 // Notes describe a step to operators.
 type Notes struct {
-	// Does says in one short sentence what the step does. Only the steps of the Provisioner have it.
+	// Does says in one short sentence what the step does.
 	Does string
 	// System is the system that the step calls. It is empty if the step only uses the database.
 	System string

@@ -35,7 +35,7 @@ func TestPages(t *testing.T) {
 			"/console/instances":               {"name-c", "&lt;script&gt;alert(1)", "/console/instances/a%2Fb", "provisioning", "create_runtime"},
 			"/console/instances/a%2Fb":         {"&lt;script&gt;alert(1)", "&#34;sent&#34;", "runtime-a/b", "op-a%2Fb", "The instance has no bindings.", "With all defaults"},
 			"/console/operations":              {"name-c", "no quota for &lt;vpc&gt;"},
-			"/console/operations/op-a%2Fb":     {"Order", "attempt 3", "the cluster is being created", "next attempt", "in 19s", "Next: Probe", "Interventions need the operator role."},
+			"/console/operations/op-a%2Fb":     {"Order", "Orders the runtime.", "attempt 3", "the cluster is being created", "next attempt", "in 19s", "Next: Probe", "Interventions need the operator role."},
 			"/console/operations/op-c":         {"no quota for &lt;vpc&gt;", "ebctl operation retry op-c --reason REASON", "gardener: ERR_QUOTA"},
 			"/console/operations?stuck=":       {"name-c"},
 			"/console/operations?kind=bind":    {"No operation matches.", "0 operations on this page"},

@@ -113,7 +113,7 @@ func newFixtureOn(t *testing.T, db *storage.DB) *fixture {
 		Recorder: recorder, Orchestrations: f.orchestrations,
 		Orchestrator: f.orders,
 		Systems:      []*upstream.System{f.system},
-		Engine:       f.engine(), Processes: []process.Description{provisioning().Describe()}, Stages: map[string][]string{environment.KindProvision: {"start", "create_runtime", "post_actions"}},
+		Engine:       f.engine(), Processes: []process.Description{provisioning().Describe()},
 		Wake: func() { f.woken++ }, Clock: f.clock, Log: logging.Discard(),
 	})})
 
@@ -144,7 +144,9 @@ func provisioning() process.Process[environment.Data] {
 	return process.Process[environment.Data]{
 		Kind: environment.KindProvision, Limit: time.Hour, Stages: []process.Stage[environment.Data]{
 			{Name: "start", Retry: process.DefaultRetry(), Steps: process.Steps(step("Starting"))},
-			{Name: "create_runtime", Retry: process.DefaultRetry(), Steps: process.Steps(step("Order"))},
+			{Name: "create_runtime", Retry: process.DefaultRetry(), Steps: []process.Task[environment.Data]{{
+				Step: step("Order"), Notes: process.Notes{Does: "Orders the runtime."},
+			}}},
 			{Name: "post_actions", Retry: process.DefaultRetry(), Steps: process.Skippable(step("Probe"))},
 		},
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
+	"github.com/environment-broker/environment-broker/process"
 )
 
 // The operator API endpoints for interventions.
@@ -72,7 +73,7 @@ func (c *console) showOperation(r *http.Request, id string, shown views.Operatio
 	explained := explain.Of(operation, shown.Now)
 	shown.Summary, shown.Advice, shown.Left, shown.Continues = explained.Summary, explained.Advice, explained.Left(), explained.Continues()
 	shown.SystemText, shown.Why = explained.SystemText(), operation.Why
-	shown.Stages = views.Stages(operation, c.steps(operation.Kind))
+	shown.Stages = views.Stages(operation, c.stepsOf(operation.Kind))
 
 	c.offer(r, &shown)
 
@@ -106,14 +107,14 @@ func (c *console) offer(r *http.Request, shown *views.Operation) {
 	shown.MaySkip = shown.MaySkip && c.may(r, skipEndpoint)
 }
 
-// steps returns the step names of the given operation kind, grouped by stage. It omits steps that the configuration turns off.
-func (c *console) steps(kind string) map[string][]string {
-	steps := map[string][]string{}
+// stepsOf returns the steps of the given operation kind. It omits steps that the configuration turns off.
+func (c *console) stepsOf(kind string) []process.StepDescription {
+	var steps []process.StepDescription
 
 	for _, described := range c.API.Processes {
 		for _, step := range described.Steps {
 			if described.Kind == kind && !step.Off {
-				steps[step.Stage] = append(steps[step.Stage], step.Step)
+				steps = append(steps, step)
 			}
 		}
 	}

@@ -131,8 +131,6 @@ type Options struct {
 	Wake func()
 	// Processes describes the processes of all kinds of operations.
 	Processes []process.Description
-	// Stages maps each operation kind to its stages, in order.
-	Stages map[string][]string
 	// Systems are the upstream systems. The API shows their state on this replica only, because each replica has its own circuit
 	// breakers.
 	Systems []*upstream.System
@@ -169,7 +167,8 @@ func New(options Options) *API {
 		DB: options.DB, Operations: options.Operations, Recorder: options.Recorder, Entries: options.Entries,
 		Authorizer: options.Authorizer, Clock: options.Clock, Log: options.Log, Metrics: options.Metrics, Tracing: options.Tracing,
 		Engine: options.Engine, Subjects: subjects{options.Instances},
-		Accounts: accounts{options.Instances, options.Leftovers, options.Objects, options.EventLog}, Differences: options.Differences, Wake: options.Wake, Stages: options.Stages, Systems: options.Systems,
+		Accounts: accounts{options.Instances, options.Leftovers, options.Objects, options.EventLog}, Differences: options.Differences,
+		Wake: options.Wake, Processes: options.Processes, Systems: options.Systems,
 		Settings: options.Settings,
 		UserText: options.UserText,
 		Percent: func(record process.Record, planID string) int {

@@ -42,7 +42,8 @@ func TestWaitingOperation(t *testing.T) {
 		ID: id, InstanceID: "one", Kind: "provision", State: "in progress", Description: "provision of one",
 		Problem: operatorapi.Problem{Message: "it does not respond", Reason: "err_keb_timeout", Component: "provisioner"},
 		Stages:  []string{"start", "create_runtime"}, FinishedStages: []string{"start"},
-		Stage: "create_runtime", Step: "Order", Attempt: 3, Why: "it does not respond", WaitingFor: "runtime/1", NextRun: next,
+		Stage: "create_runtime", Step: "Order", StepDoes: "Orders the runtime.", Attempt: 3, Why: "it does not respond",
+		WaitingFor: "runtime/1", NextRun: next,
 		CreatedAt: now, UpdatedAt: now, StartedAt: now,
 		Timeline: []operatorapi.TimelineEntry{
 			{Began: now, End: now, Outcome: "accepted", Message: "provision"},

@@ -20,7 +20,7 @@ func TestProcesses(t *testing.T) {
 			{Name: "start", Retry: process.DefaultRetry(), Steps: process.Steps(process.StepFunc[struct{}]("Starting", nil))},
 			{Name: "create", Retry: process.DefaultRetry(), RetryFrom: "start", Steps: []process.Task[struct{}]{{
 				Step: watch, Skippable: true, When: process.Condition[struct{}]{Text: "not trial", Off: true},
-				Notes: process.Notes{System: "Monitoring", Creates: "a monitor", Limit: time.Minute, Optional: true},
+				Notes: process.Notes{Does: "Watches the runtime.", System: "Monitoring", Creates: "a monitor", Limit: time.Minute, Optional: true},
 			}}},
 		},
 	}}
@@ -35,7 +35,7 @@ func TestProcesses(t *testing.T) {
 	want := operatorapi.ProcessList{Data: []operatorapi.Process{{Kind: "provision", Limit: "1h0m0s", Steps: []operatorapi.ProcessStep{
 		{Stage: "start", Step: "Starting", Retry: "1s to 1m0s", RetryFrom: "start", Limit: "1h0m0s"},
 		{
-			Stage: "create", Step: "Watch", System: "Monitoring", Condition: "not trial", Off: true, Retry: "1s to 1m0s", RetryFrom: "start",
+			Stage: "create", Step: "Watch", Does: "Watches the runtime.", System: "Monitoring", Condition: "not trial", Off: true, Retry: "1s to 1m0s", RetryFrom: "start",
 			Limit: "1m0s", Optional: true, Skippable: true, Creates: "a monitor",
 		},
 	}}}}

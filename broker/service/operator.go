@@ -25,7 +25,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/clusterclient"
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
-	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
 	"github.com/environment-broker/environment-broker/internal/program"
 	"github.com/environment-broker/environment-broker/internal/program/lifecycle"
 	"github.com/environment-broker/environment-broker/internal/upstream"
@@ -64,15 +63,18 @@ func (s *Service) operatorOptions(config Config, parts operated) operator.Option
 
 	return operator.Options{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings, Endpoints: stores.endpoints,
-		Entries: stores.entries, Leftovers: stores.leftovers, Objects: stores.objects, Events: stores.events, EventLog: stores.eventLog, EventStreams: parts.streams, PublicURL: config.PublicURL, Webhooks: stores.webhooks, SendWebhook: connected.webhooks.Send, CheckWebhookURL: connected.webhooks.CheckURL,
-		Recorder: parts.recorder, Authorizer: s.Access.Authorizer, Platforms: parts.platforms,
+		Entries: stores.entries, Leftovers: stores.leftovers, Objects: stores.objects, Events: stores.events, EventLog: stores.eventLog,
+		EventStreams: parts.streams, PublicURL: config.PublicURL, Webhooks: stores.webhooks, SendWebhook: connected.webhooks.Send,
+		CheckWebhookURL: connected.webhooks.CheckURL,
+		Recorder:        parts.recorder, Authorizer: s.Access.Authorizer, Platforms: parts.platforms,
 		Kubeconfigs: parts.access, KubeconfigLogin: config.Kubeconfigs.LoginRequired, KubeconfigLimit: parts.kubeconfigLimit,
 		OIDC:   environment.OIDC{IssuerURL: config.OIDC.IssuerURL, ClientID: config.OIDC.ClientID},
 		Engine: parts.engine, Wake: parts.wake, Catalog: parts.plans,
-		Expirer: parts.expirer, Cleaner: parts.cleaner, Jobs: parts.jobs, Upgrader: stores.upgrader(parts.plans, parts.wake), Shoots: parts.shoots, DefaultRegion: config.DefaultRequestRegion, Pool: connected.pool.operated(),
+		Expirer: parts.expirer, Cleaner: parts.cleaner, Jobs: parts.jobs, Upgrader: stores.upgrader(parts.plans, parts.wake),
+		Shoots: parts.shoots, DefaultRegion: config.DefaultRequestRegion, Pool: connected.pool.operated(),
 		Orchestrator: stores.orders(parts.plans, parts.recorder, parts.wake), Orchestrations: stores.orchestrations,
 		Renewed:   slices.Sorted(maps.Keys(connected.holders)),
-		Processes: process.Describe(parts.processes), UpgradeSteps: upgradeSteps(parts.processes), Stages: operatorserver.StagesOf(parts.processes),
+		Processes: process.Describe(parts.processes), UpgradeSteps: upgradeSteps(parts.processes),
 		Systems:   append([]*upstream.System{parts.provisioner}, connected.systems...),
 		Settings:  program.Settings(program.Prefix, DefaultConfig(), config),
 		Estimator: parts.estimator, UserText: broker.OperationText, Differences: parts.comparer, Quotas: stores.quotas,

@@ -83,7 +83,7 @@ func newProcessShowCommand(session *session) *cobra.Command {
 
 func stepRows(process operatorapi.Process) output.Rows {
 	table := output.Rows{
-		Head: []string{"STAGE", "STEP", "SYSTEM", "CONDITION", "RETRY", "LIMIT", "AFTER THE LIMIT", "SKIPPABLE", "CREATES"}, IDs: []string{},
+		Head: []string{"STAGE", "STEP", "WHAT IT DOES", "SYSTEM", "CONDITION", "RETRY", "LIMIT", "AFTER THE LIMIT", "SKIPPABLE", "CREATES"}, IDs: []string{},
 	}
 
 	for _, step := range process.Steps {
@@ -101,7 +101,7 @@ func stepRows(process operatorapi.Process) output.Rows {
 		}
 
 		table.Add(step.Step,
-			step.Stage, step.Step, step.System, condition, step.Retry, step.Limit, after, skippable, step.Creates)
+			step.Stage, step.Step, step.Does, step.System, condition, step.Retry, step.Limit, after, skippable, step.Creates)
 	}
 
 	return table

@@ -107,6 +107,7 @@ func (b *bundleCollector) shared(ctx context.Context, instanceID string) {
 	b.listed(ctx, "failed.json", "the newest failed operations", operatorapi.ListOperationsParams{State: operatorapi.OperationStateFailed}, bundleFailed)
 	b.listed(ctx, "pending.json", "the newest pending operations", operatorapi.ListOperationsParams{State: operatorapi.OperationStatePending}, 0)
 	collect(ctx, b, "configuration.json", "the configuration without secrets", b.client.GetConfiguration)
+	collect(ctx, b, "processes.json", "the processes of all kinds of operations", b.client.ListProcesses)
 	b.add(ctx, "audit.json", "the newest entries of the audit log", func(ctx context.Context) (any, error) {
 		return b.client.ListAudit(ctx, operatorapi.ListAuditParams{InstanceID: instanceID, PageSize: bundleEntries})
 	})
@@ -119,7 +120,6 @@ func (b *bundleCollector) broker(ctx context.Context, subject *bundleSubject) {
 	b.add(ctx, "events.json", "the newest events", func(ctx context.Context) (any, error) {
 		return newestEvents(ctx, b.client, subject.instanceID)
 	})
-	collect(ctx, b, "processes.json", "the processes of all kinds of operations", b.client.ListProcesses)
 	collect(ctx, b, "catalog.json", "the catalog", b.client.GetCatalog)
 	collect(ctx, b, "jobs.json", "the periodic jobs", b.client.ListJobs)
 	collect(ctx, b, "cloudaccounts.json", "the accounts of the pool", b.client.ListCloudAccounts)

@@ -882,6 +882,9 @@ type Operation struct {
 	// StepBegan The start of the running attempt. Absent between attempts.
 	StepBegan time.Time `json:"stepBegan,omitempty,omitzero"`
 
+	// StepDoes What the step does, as a sentence. Absent if the process no longer has the step.
+	StepDoes string `json:"stepDoes,omitempty,omitzero"`
+
 	// System An upstream system, as seen by the responding replica. In an operation, the system that caused its problem; only on GET /operations/{operation_id}.
 	System System `json:"system,omitempty,omitzero"`
 
@@ -1184,6 +1187,11 @@ type ProcessStep struct {
 
 	// Creates The objects that the step creates in the system.
 	Creates string `json:"creates,omitempty,omitzero"`
+
+	// Does What the step does, as a sentence.
+	//
+	// Example: Waits until the Provisioner has created the runtime.
+	Does string `json:"does,omitempty,omitzero"`
 
 	// Limit How long the step waits or retries before it gives up.
 	//

@@ -4,18 +4,26 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/environment-broker/environment-broker/broker/service"
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// TestStepsOfTheProvisionerAreDescribed checks that each step says what it does and which system it calls. Operators read this on
-// provisioner-processes.md.
-func TestStepsOfTheProvisionerAreDescribed(t *testing.T) {
+// TestStepsAreDescribed checks that each step says what it does and, unless it uses only the database, which system it calls.
+// Operators read this on processes.md and provisioner-processes.md, and when an operation is stuck at the step.
+func TestStepsAreDescribed(t *testing.T) {
 	t.Parallel()
 
-	database := map[string]bool{"Record_Configuration": true, "Mark_Deleted": true}
+	database := map[string]bool{
+		"Record_Configuration": true, "Mark_Deleted": true,
+		"Starting": true, "Init_Step": true, "Update_Kyma_Initialization": true, "Resolve_Target_Secret": true,
+		"BTPOperatorOverrides": true, "BusolaMigratorOverrides": true,
+		"Record_Update": true, "Record_Upgrade": true, "Resume_Instance": true, "Suspend_Instance": true, "Remove_Instance": true,
+		"Remove_Binding": true, "Plan_Targets": true, "Run_Targets": true,
+	}
 	steps := map[string]bool{}
 
-	for _, described := range process.Describe(provisionerProcesses()) {
+	all := append(process.Describe(provisionerProcesses()), process.Describe(service.Processes(service.DefaultConfig(), service.Parts{}))...)
+	for _, described := range all {
 		for _, step := range described.Steps {
 			name := described.Kind + "/" + step.Step
 			steps[step.Step] = true

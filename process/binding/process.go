@@ -58,8 +58,10 @@ func Bind(options Options) process.Process[environment.Data] {
 				First: 500 * time.Millisecond, Factor: 2, Cap: 15 * time.Second, Jitter: 0.2, Window: 10 * time.Minute,
 			},
 			Steps: []process.Task[environment.Data]{{
-				Step:  createAccess{runtimes: options.Runtimes, bindings: options.Bindings},
-				Notes: process.Notes{System: "runtime", Creates: "a service account with its role"},
+				Step: createAccess{runtimes: options.Runtimes, bindings: options.Bindings},
+				Notes: process.Notes{
+					Does: "Creates the service account of the binding.", System: "runtime", Creates: "a service account with its role",
+				},
 			}},
 		}},
 	}
@@ -77,11 +79,12 @@ func Unbind(options Options) process.Process[environment.Data] {
 		Limit: Limit,
 		Stages: []process.Stage[environment.Data]{
 			{Name: "remove_access", Retry: retry, Steps: []process.Task[environment.Data]{{
-				Step: removeAccess(options.Runtimes, options.Bindings), Skippable: true, Notes: process.Notes{System: "runtime"},
+				Step: removeAccess(options.Runtimes, options.Bindings), Skippable: true,
+				Notes: process.Notes{Does: "Removes the service account of the binding.", System: "runtime"},
 			}}},
-			{Name: "remove_binding", Retry: retry, Steps: process.Steps[environment.Data](
-				removeBinding(options.Bindings),
-			)},
+			{Name: "remove_binding", Retry: retry, Steps: []process.Task[environment.Data]{{
+				Step: removeBinding(options.Bindings), Notes: process.Notes{Does: "Removes the binding, but not the history of its operations."},
+			}}},
 		},
 	}
 }

@@ -101,12 +101,16 @@ func (f leftOverFunc) report(reason LeftOver) {
 
 // Process returns the process that removes an instance and its runtime.
 func Process(options Options) process.Process[environment.Data] {
-	return removing(environment.KindDeprovision, options, removeInstance(options.Instances))
+	return removing(environment.KindDeprovision, options, process.Task[environment.Data]{
+		Step: removeInstance(options.Instances), Notes: process.Notes{Does: "Removes the instance, but not the history of its operations."},
+	})
 }
 
 // Suspension returns the process that removes an instance's runtime but not the instance.
 func Suspension(options Options) process.Process[environment.Data] {
-	return removing(environment.KindSuspend, options, suspendInstance(options.Instances))
+	return removing(environment.KindSuspend, options, process.Task[environment.Data]{
+		Step: suspendInstance(options.Instances), Notes: process.Notes{Does: "Records that the instance has no runtime."},
+	})
 }
 
 // Cleanup returns the process that repeats the steps of a leftover. Its operations start with the stages from FinishedStages
@@ -114,115 +118,48 @@ func Suspension(options Options) process.Process[environment.Data] {
 func Cleanup(options Options) process.Process[environment.Data] {
 	options.LeftOver = nil // the removal has already counted the leftover
 
-	return removing(environment.KindCleanup, options, removeLeftover(options.Instances))
+	return removing(environment.KindCleanup, options, process.Task[environment.Data]{
+		Step:  removeLeftover(options.Instances),
+		Notes: process.Notes{Does: "Removes the leftover, or records which of its steps are still not completed."},
+	})
 }
 
-// removing returns a process that removes a runtime and ends with the given step. Each step is a separate stage, so that
+// removing returns a process that removes a runtime and ends with the given task. Each step is a separate stage, so that
 // waiting in one step does not repeat the others.
-func removing(kind string, options Options, last Step) process.Process[environment.Data] {
-	stage := func(step Step) process.Stage[environment.Data] {
-		return process.Stage[environment.Data]{Name: step.Name(), Retry: process.DefaultRetry(), Steps: process.Steps(step)}
+func removing(kind string, options Options, last process.Task[environment.Data]) process.Process[environment.Data] {
+	stages := []process.Stage[environment.Data]{stage(process.Task[environment.Data]{
+		Step: start(options.Provisionings), Notes: process.Notes{Does: "Reads which runtime was ordered for the instance."},
+	})}
+
+	if kind != environment.KindCleanup { // the runtime of a leftover is gone or about to be
+		stages = append(stages, stage(process.Task[environment.Data]{
+			Step: cleanBTP{runtimes: options.Runtimes}, Skippable: true,
+			When: process.Condition[environment.Data]{
+				Text: "a suspension, or the User-Agent of the deletion is accountcleanup-job", Holds: hasServices(kind),
+			},
+			Notes: process.Notes{
+				Does: "Removes the service instances and bindings in the runtime.", System: "runtime", Limit: cleanupWindow, Optional: true,
+			},
+		}))
 	}
 
-	// Operators who remove the runtime manually skip these two steps.
-	remove := stage(removeRuntime{
-		provisioner: options.Provisioner, instances: options.Instances, waiter: options.Waiter, kind: options.Kind,
-		leftOver: options.LeftOver,
-	})
-	check := stage(checkRuntimeRemoval(options.Waiter, options.LeftOver))
-	remove.Steps[0].Skippable, check.Steps[0].Skippable = true, true
-	remove.Steps[0].Notes = process.Notes{System: "Provisioner"}
-	check.Steps[0].Notes = process.Notes{System: "Provisioner", Limit: options.Waiter.Limit}
-	check.RetryFrom = remove.Name
-
-	btp := stage(cleanBTP{runtimes: options.Runtimes})
-	btp.Steps[0].Skippable = true
-	btp.Steps[0].When = process.Condition[environment.Data]{
-		Text: "a suspension, or the User-Agent of the deletion is accountcleanup-job", Holds: hasServices(kind),
-	}
-	btp.Steps[0].Notes = process.Notes{System: "runtime", Limit: cleanupWindow, Optional: true}
-
-	avs := stage(removeEvaluations{client: options.AvS, objects: options.Objects})
-	avs.Steps[0].Skippable = true
-	avs.Steps[0].When = process.Condition[environment.Data]{Text: "monitored in AvS"}
-	avs.Steps[0].Notes = process.Notes{System: "AvS", Limit: cleanupWindow, Optional: true}
-
-	edp := stage(deregisterEDP{client: options.EDP, objects: options.Objects})
-	edp.Steps[0].Skippable = true
-	edp.Steps[0].When = process.Condition[environment.Data]{Text: "registered in EDP"}
-	edp.Steps[0].Notes = process.Notes{System: "EDP", Limit: cleanupWindow, Optional: true}
-
-	ias := stage(deregisterIAS{client: options.IAS, objects: options.Objects})
-	ias.Steps[0].Skippable = true
-	ias.Steps[0].When = process.Condition[environment.Data]{
-		Text: "not own_cluster, APP_IAS_URL is set", Off: options.IAS == nil,
-		Holds: func(operation Operation) bool { return operation.Data.Instance.Provider != "" },
-	}
-	ias.Steps[0].Notes = process.Notes{System: "IAS", Limit: cleanupWindow, Optional: true}
-
-	deleteKyma, checkKyma, deleteSecret := kymaStages(options, stage)
-	deregister, deregistered := reconcilerStages(options, stage)
-
-	stages := []process.Stage[environment.Data]{
-		stage(start(options.Provisionings)),
-		btp,
-		avs,
-		edp,
-		ias,
-		deleteKyma,
-		checkKyma,
-		deregister,
-		deregistered,
-		remove,
-		check,
-		deleteSecret,
-	}
+	stages = slices.Concat(stages, registrationStages(options), kymaStages(options), reconcilerStages(options), runtimeStages(options))
 
 	if kind == environment.KindCleanup {
-		stages = ofCleanup(stages, options, btp.Name)
+		stages = unlessUsedStages(stages, options)
 	}
 
 	if kind == environment.KindDeprovision { // a suspended instance keeps its account
-		release := stage(releaseSubscription(options.Accounts))
-		release.Steps[0].Skippable = true
-		release.Steps[0].When = process.Condition[environment.Data]{
-			Text: "not own_cluster, APP_ACCOUNT_POOL_RULES_FILE is set", Off: options.Accounts == nil,
-			Holds: func(operation Operation) bool { return operation.Data.Instance.Provider != "" },
-		}
-		release.Steps[0].Notes = process.Notes{System: "Gardener", Limit: releaseWindow, Optional: true}
-		stages = append(stages, release)
+		stages = append(stages, stage(process.Task[environment.Data]{
+			Step: releaseSubscription(options.Accounts), Skippable: true,
+			When: process.Condition[environment.Data]{
+				Text: "not own_cluster, APP_ACCOUNT_POOL_RULES_FILE is set", Off: options.Accounts == nil, Holds: hasProvider,
+			},
+			Notes: process.Notes{
+				Does: "Returns the cloud account of the instance to the account pool.", System: "Gardener", Limit: releaseWindow, Optional: true,
+			},
+		}))
 	}
 
 	return process.Process[environment.Data]{Kind: kind, Limit: options.Limit, Stages: append(stages, stage(last))}
-}
-
-// ofCleanup returns the stages of a removal for a cleanup. The stage btp is not among them, because the runtime of a leftover is gone
-// or about to be. The others do nothing if an instance uses the runtime.
-func ofCleanup(stages []process.Stage[environment.Data], options Options, btp string) []process.Stage[environment.Data] {
-	stages = slices.DeleteFunc(stages, func(each process.Stage[environment.Data]) bool { return each.Name == btp })
-
-	for _, stage := range stages {
-		stage.Steps[0].Step = unlessUsed{Step: stage.Steps[0].Step, instances: options.Instances, limit: options.Limit}
-	}
-
-	return stages
-}
-
-// kymaStages returns the stages that remove the objects of the runtime from the control plane: two for its Kyma resource, and one for the
-// Secret with its kubeconfig.
-func kymaStages(options Options, stage func(Step) process.Stage[environment.Data]) (deletion, check, secret process.Stage[environment.Data]) {
-	kyma := kymaObject{client: options.LifecycleManager, objects: options.Objects, kind: environment.KindKymaResource}
-	kubeconfig := kyma
-	kubeconfig.kind = environment.KindKubeconfig
-
-	deletion, check, secret = stage(deleteKyma{kyma}), stage(checkKymaDeleted{kyma}), stage(deleteKubeconfig{kubeconfig})
-	check.RetryFrom = deletion.Name
-
-	for _, each := range []process.Stage[environment.Data]{deletion, check, secret} {
-		each.Steps[0].Skippable = true
-		each.Steps[0].When = process.Condition[environment.Data]{Text: "Lifecycle Manager installed Kyma"}
-		each.Steps[0].Notes = process.Notes{System: "control plane", Limit: cleanupWindow, Optional: true}
-	}
-
-	return deletion, check, secret
 }

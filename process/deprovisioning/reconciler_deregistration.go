@@ -34,20 +34,25 @@ type Reconciler interface {
 }
 
 // reconcilerStages returns the stages that remove the runtime from the Reconciler.
-func reconcilerStages(options Options, stage func(Step) process.Stage[environment.Data]) (deregister, check process.Stage[environment.Data]) {
-	deregister = stage(deregisterCluster{client: options.Reconciler, objects: options.Objects})
-	deregister.Steps[0].Notes = process.Notes{System: reconciling.System, Limit: cleanupWindow, Optional: true}
+func reconcilerStages(options Options) []process.Stage[environment.Data] {
+	registered := process.Condition[environment.Data]{Text: "registered in the Reconciler"}
 
-	check = stage(checkDeregistration{client: options.Reconciler, objects: options.Objects})
-	check.Steps[0].Notes = process.Notes{System: reconciling.System, Limit: deregistrationLimit, Optional: true}
+	deregister := stage(process.Task[environment.Data]{
+		Step: deregisterCluster{client: options.Reconciler, objects: options.Objects}, When: registered, Skippable: true,
+		Notes: process.Notes{
+			Does:   "Requests the removal of Kyma and of the registration of the runtime.",
+			System: reconciling.System, Limit: cleanupWindow, Optional: true,
+		},
+	})
+	check := stage(process.Task[environment.Data]{
+		Step: checkDeregistration{client: options.Reconciler, objects: options.Objects}, When: registered, Skippable: true,
+		Notes: process.Notes{
+			Does: "Waits until the Reconciler has removed Kyma.", System: reconciling.System, Limit: deregistrationLimit, Optional: true,
+		},
+	})
 	check.RetryFrom = deregister.Name
 
-	for _, each := range []process.Stage[environment.Data]{deregister, check} {
-		each.Steps[0].Skippable = true
-		each.Steps[0].When = process.Condition[environment.Data]{Text: "registered in the Reconciler"}
-	}
-
-	return deregister, check
+	return []process.Stage[environment.Data]{deregister, check}
 }
 
 // deregisterCluster asks the Reconciler to remove Kyma and the registration of the runtime.

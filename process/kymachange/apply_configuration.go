@@ -29,3 +29,8 @@ func ApplyConfiguration(name string, reconciler reconciling.Reconciler) Step {
 			return reconciler.Apply(ctx, operation, changed)
 		})
 }
+
+// ConfigurationNotes describes the step that ApplyConfiguration returns.
+func ConfigurationNotes() process.Notes {
+	return process.Notes{Does: "Sends the changed configuration of Kyma to the Reconciler.", System: reconciling.System}
+}

@@ -35,3 +35,8 @@ func WithCredentials(condition process.Condition[environment.Data]) process.Cond
 		},
 	}
 }
+
+// CredentialsNotes describes a step that sets the tenant's Service Manager credentials.
+func CredentialsNotes() process.Notes {
+	return process.Notes{Does: "Adds the Service Manager credentials to the configuration of Kyma."}
+}

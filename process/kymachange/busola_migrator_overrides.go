@@ -19,3 +19,8 @@ func BusolaMigratorOverrides() Step {
 		return nil
 	})
 }
+
+// BusolaNotes describes a step that sets the values of Kyma's busola-migrator component.
+func BusolaNotes() process.Notes {
+	return process.Notes{Does: "Adds the values of the component busola-migrator to the configuration of Kyma."}
+}

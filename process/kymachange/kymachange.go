@@ -1,5 +1,6 @@
 // Package kymachange contains the steps that the update and upgradekyma processes share. Both processes send a changed Kyma
-// configuration for an existing runtime to its installer. Each step has its own file.
+// configuration for an existing runtime to its installer. Each step has its own file. The notes for operators also describe the
+// steps of the provisioning process that make the same changes to an order.
 package kymachange
 
 import (

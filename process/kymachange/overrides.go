@@ -7,6 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/kymaresource"
 )
 
 // Overrides returns the step that reads the values that operators have set for Kyma. They can be secret, so they are never
@@ -33,4 +34,9 @@ func Overrides(kyma Kyma) Step {
 
 			return operation, 0, nil
 		})
+}
+
+// OverridesNotes describes a step that reads the values that operators have set for Kyma.
+func OverridesNotes() process.Notes {
+	return process.Notes{Does: "Reads the values that operators have set for Kyma.", System: kymaresource.System}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
 )
 
 // ApplyKyma returns the step that writes the runtime's Kyma resource to the control plane: the plan's template, with the channel, the
@@ -19,4 +20,12 @@ func ApplyKyma(options Options) Step {
 			return options.Client.ApplyKyma(ctx, objects)
 		})
 	})
+}
+
+// ApplyNotes describes the step that ApplyKyma returns.
+func ApplyNotes() process.Notes {
+	return process.Notes{
+		Does:   "Writes the Kyma resource of the runtime, from which Lifecycle Manager installs the modules.",
+		System: System, Creates: "the Kyma resource of the runtime",
+	}
 }

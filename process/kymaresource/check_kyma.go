@@ -55,3 +55,8 @@ func CheckKyma(options Options) Step {
 			}
 		})
 }
+
+// CheckNotes describes the step that CheckKyma returns.
+func (o Options) CheckNotes() process.Notes {
+	return process.Notes{Does: "Waits until Lifecycle Manager has installed the modules.", System: System, Limit: o.Limit}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/environment-broker/environment-broker/internal/environment"
+	"github.com/environment-broker/environment-broker/process"
 )
 
 // SyncKubeconfig returns the step that writes a new admin kubeconfig to the runtime's Secret in the control plane. The kubeconfig is
@@ -24,4 +25,12 @@ func SyncKubeconfig(options Options) Step {
 			return options.Client.ApplySecret(ctx, objects, kubeconfig)
 		})
 	})
+}
+
+// SyncNotes describes the step that SyncKubeconfig returns.
+func SyncNotes() process.Notes {
+	return process.Notes{
+		Does:   "Writes a new admin kubeconfig of the runtime for Lifecycle Manager.",
+		System: System, Creates: "the Secret kubeconfig-RUNTIME with an admin kubeconfig",
+	}
 }

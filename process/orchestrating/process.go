@@ -60,8 +60,12 @@ func Process(options Options) process.Process[environment.Data] {
 		Kind:  environment.KindOrchestrate,
 		Limit: limit,
 		Stages: []process.Stage[environment.Data]{
-			{Name: "plan", Retry: retry, Steps: process.Steps(planTargets(options.Orchestrations))},
-			{Name: "run", Retry: retry, Steps: process.Steps(runTargets(options.Orchestrations))},
+			{Name: "plan", Retry: retry, Steps: []process.Task[environment.Data]{{
+				Step: planTargets(options.Orchestrations), Notes: process.Notes{Does: "Selects the instances to upgrade."},
+			}}},
+			{Name: "run", Retry: retry, Steps: []process.Task[environment.Data]{{
+				Step: runTargets(options.Orchestrations), Notes: process.Notes{Does: "Starts the upgrades, and waits until all have ended."},
+			}}},
 		},
 	}
 }

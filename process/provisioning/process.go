@@ -7,6 +7,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/clients/provisionerclient"
 	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/process/kymachange"
 	"github.com/environment-broker/environment-broker/process/kymaresource"
 	"github.com/environment-broker/environment-broker/process/provisionerwait"
 	"github.com/environment-broker/environment-broker/process/reconciling"
@@ -125,17 +126,26 @@ func Process(options Options) process.Process[environment.Data] {
 		Limit:     options.Limit,
 		Succeeded: textReady,
 		Stages: append([]process.Stage[environment.Data]{
-			{Name: "start", Retry: retry, Steps: process.Steps[environment.Data](
-				start(options.Instances),
-			)},
+			{Name: "start", Retry: retry, Steps: []process.Task[environment.Data]{{
+				Step:  start(options.Instances),
+				Notes: process.Notes{Does: "Reads the instance again, because it may have changed since the request."},
+			}}},
 			{Name: "create_runtime", Retry: retry, Steps: []process.Task[environment.Data]{
-				{Step: initialization(options.Kyma, options.Installer), When: notOwn},
-				{Step: resolveTargetSecret(options.Accounts), When: notOwn},
+				{
+					Step: initialization(options.Kyma, options.Installer), When: notOwn,
+					Notes: process.Notes{Does: "Chooses the version, the installer and the components of Kyma.", System: kymaresource.System},
+				},
+				{
+					Step: resolveTargetSecret(options.Accounts), When: notOwn,
+					Notes: process.Notes{Does: "Chooses the Gardener credentials for the cluster, from the account pool if there is one."},
+				},
 				{
 					Step:      createEvaluation{monitoring: monitoring, instances: options.Instances, objects: options.Objects},
 					When:      Condition{Text: "APP_AVS_API_ENDPOINT is set, APP_AVS_INTERNAL_TESTER_DISABLED is not", Off: off || !monitoring.Internal},
 					Skippable: true,
-					Notes:     process.Notes{System: avsName, Creates: "the internal evaluation", Limit: internalWindow},
+					Notes: process.Notes{
+						Does: "Creates the internal evaluation of the instance.", System: avsName, Creates: "the internal evaluation", Limit: internalWindow,
+					},
 				},
 				{
 					Step: registerEDP{client: options.EDP, objects: options.Objects, required: options.EDPRequired},
@@ -144,25 +154,27 @@ func Process(options Options) process.Process[environment.Data] {
 					},
 					Skippable: true,
 					Notes: process.Notes{
-						System: "EDP", Creates: "the data tenant of the subaccount, with its metadata", Limit: edpWindow,
-						Optional: !options.EDPRequired,
+						Does: "Registers the subaccount in the Event Data Platform.", System: "EDP",
+						Creates: "the data tenant of the subaccount, with its metadata", Limit: edpWindow, Optional: !options.EDPRequired,
 					},
 				},
-				{Step: overrides(options.Kyma), When: withKyma, Notes: process.Notes{System: "control plane"}},
-				{Step: btpOperatorOverrides(), When: Condition{
+				{Step: overrides(options.Kyma), When: withKyma, Notes: kymachange.OverridesNotes()},
+				{Step: btpOperatorOverrides(), Notes: kymachange.CredentialsNotes(), When: Condition{
 					Text:  withKyma.Text + ", the context has sm_operator_credentials",
 					Holds: func(operation Operation) bool { return ordersKyma(operation) && integratesBTP(operation) },
 				}},
-				{Step: busolaMigratorOverrides(), When: withKyma},
+				{Step: busolaMigratorOverrides(), When: withKyma, Notes: kymachange.BusolaNotes()},
 				{
 					Step: createRuntime{provisioner: options.Provisioner, instances: options.Instances}, When: notOwn,
-					Notes: process.Notes{System: provisioner, Creates: "the runtime and its cluster"},
+					Notes: process.Notes{Does: "Orders the runtime.", System: provisioner, Creates: "the runtime and its cluster"},
 				},
 			}},
 			{Name: "check_runtime", Retry: retry, RetryFrom: "start", Steps: []process.Task[environment.Data]{{
-				Step:  checkRuntime{waiter: options.Waiter, consoles: options.Consoles, kind: options.Kind, instances: options.Instances},
-				When:  Condition{Text: "the broker ordered the runtime (not own_cluster)", Holds: ordered},
-				Notes: process.Notes{System: provisioner, Limit: options.Waiter.Limit},
+				Step: checkRuntime{waiter: options.Waiter, consoles: options.Consoles, kind: options.Kind, instances: options.Instances},
+				When: Condition{Text: "the broker ordered the runtime (not own_cluster)", Holds: ordered},
+				Notes: process.Notes{
+					Does: "Waits until the Provisioner has created the runtime.", System: provisioner, Limit: options.Waiter.Limit,
+				},
 			}}},
 		}, onRuntime(options)...),
 	}
@@ -179,35 +191,37 @@ func onRuntime(options Options) []process.Stage[environment.Data] {
 
 	return []process.Stage[environment.Data]{
 		{Name: "get_kubeconfig", Retry: retry, Steps: []process.Task[environment.Data]{{
-			Step: getKubeconfig(options.Access, options.OwnClusterLimit), Skippable: true, Notes: process.Notes{System: "runtime"},
+			Step: getKubeconfig(options.Access, options.OwnClusterLimit), Skippable: true,
+			Notes: process.Notes{Does: "Checks that the runtime responds to its kubeconfig.", System: "runtime"},
 		}}},
 		{Name: "btp_operator", Retry: retry, Steps: []process.Task[environment.Data]{{
 			Step: injectCredentials(options.Access), When: Condition{Text: "the context has sm_operator_credentials", Holds: integratesBTP},
 			Skippable: true,
-			Notes:     process.Notes{System: "runtime", Creates: "the Secret kyma-system/sap-btp-manager in the runtime"},
+			Notes: process.Notes{
+				Does: "Writes the Service Manager credentials to the runtime.", System: "runtime",
+				Creates: "the Secret kyma-system/sap-btp-manager in the runtime",
+			},
 		}}},
 		{Name: "create_kyma", Retry: retry, Steps: []process.Task[environment.Data]{{
-			Step:  createClusterConfiguration(options.Reconciler, options.Instances, options.Kyma),
-			When:  reconciling.Installs(),
-			Notes: process.Notes{System: reconciling.System, Creates: "the cluster with its configuration of Kyma"},
+			Step: createClusterConfiguration(options.Reconciler, options.Instances, options.Kyma),
+			When: reconciling.Installs(),
+			Notes: process.Notes{
+				Does: "Registers the runtime in the Reconciler.", System: reconciling.System, Creates: "the cluster with its configuration of Kyma",
+			},
 		}}},
 		{Name: "check_kyma", Retry: retry, RetryFrom: "create_kyma", Steps: []process.Task[environment.Data]{{
 			Step: checkClusterConfiguration(options.Reconciler), When: reconciling.Installs(),
-			Notes: process.Notes{System: reconciling.System, Limit: options.Reconciler.Limit},
+			Notes: process.Notes{
+				Does: "Waits until the Reconciler has installed Kyma.", System: reconciling.System, Limit: options.Reconciler.Limit,
+			},
 		}}},
 		{Name: "create_kyma_resource", Retry: retry, Steps: []process.Task[environment.Data]{
-			{
-				Step: kymaresource.SyncKubeconfig(kyma), When: kymaresource.Condition(), Skippable: true,
-				Notes: process.Notes{System: kymaresource.System, Creates: "the Secret kubeconfig-RUNTIME with an admin kubeconfig"},
-			},
-			{
-				Step: kymaresource.ApplyKyma(kyma), When: kymaresource.Condition(), Skippable: true,
-				Notes: process.Notes{System: kymaresource.System, Creates: "the Kyma resource of the runtime"},
-			},
+			{Step: kymaresource.SyncKubeconfig(kyma), When: kymaresource.Condition(), Skippable: true, Notes: kymaresource.SyncNotes()},
+			{Step: kymaresource.ApplyKyma(kyma), When: kymaresource.Condition(), Skippable: true, Notes: kymaresource.ApplyNotes()},
 		}},
 		{Name: "check_kyma_resource", Retry: retry, RetryFrom: "create_kyma_resource", Steps: []process.Task[environment.Data]{{
 			Step: kymaresource.CheckKyma(kyma), When: kymaresource.Condition(), Skippable: true,
-			Notes: process.Notes{System: kymaresource.System, Limit: kyma.Limit},
+			Notes: kyma.CheckNotes(),
 		}}},
 		{Name: "post_actions", Retry: retry, Steps: []process.Task[environment.Data]{
 			{
@@ -217,7 +231,10 @@ func onRuntime(options Options) []process.Stage[environment.Data] {
 					Holds: external, Off: off || !monitoring.External,
 				},
 				Skippable: true,
-				Notes:     process.Notes{System: avsName, Creates: "the external evaluation", Limit: externalWindow, Optional: true},
+				Notes: process.Notes{
+					Does: "Creates the external evaluation of the instance.", System: avsName, Creates: "the external evaluation",
+					Limit: externalWindow, Optional: true,
+				},
 			},
 			{
 				Step: tagEvaluation{monitoring: monitoring, clusters: options.Clusters, objects: options.Objects},
@@ -226,7 +243,10 @@ func onRuntime(options Options) []process.Stage[environment.Data] {
 					Holds: ordered, Off: off || !monitoring.Tags,
 				},
 				Skippable: true,
-				Notes:     process.Notes{System: avsName, Creates: "tags of the internal evaluation", Limit: externalWindow, Optional: true},
+				Notes: process.Notes{
+					Does: "Adds the name, the seed and the region of the cluster to the internal evaluation.", System: avsName,
+					Creates: "tags of the internal evaluation", Limit: externalWindow, Optional: true,
+				},
 			},
 		}},
 	}
@@ -241,7 +261,9 @@ func Resumption(options Options) process.Process[environment.Data] {
 	resumption.Kind, resumption.Succeeded = environment.KindResume, "" // the last step describes the result
 	resumption.Stages = append(resumption.Stages, process.Stage[environment.Data]{
 		Name: "resumed", Retry: process.DefaultRetry(),
-		Steps: process.Steps[environment.Data](resumeInstance(options.Instances)),
+		Steps: []process.Task[environment.Data]{{
+			Step: resumeInstance(options.Instances), Notes: process.Notes{Does: "Records that the instance has a runtime again."},
+		}},
 	})
 
 	return resumption

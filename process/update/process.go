@@ -122,21 +122,34 @@ func Process(options Options) process.Process[environment.Data] {
 		Limit: options.Limit,
 		Stages: slices.Concat([]process.Stage[environment.Data]{
 			{Name: "cluster", Retry: retry, Steps: []process.Task[environment.Data]{
-				{Step: start(options.Instances)},
-				{Step: upgradeShoot{provisioner: options.Provisioner, waiter: options.Waiter}, When: shootChanged, Notes: process.Notes{System: "Provisioner"}},
+				{
+					Step:  start(options.Instances),
+					Notes: process.Notes{Does: "Reads the instance again, because it may have changed since the request."},
+				},
+				{
+					Step: upgradeShoot{provisioner: options.Provisioner, waiter: options.Waiter}, When: shootChanged,
+					Notes: process.Notes{Does: "Orders the change of the cluster.", System: "Provisioner"},
+				},
 			}},
 			{Name: "check", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
-				{Step: checkRuntime(options.Waiter), When: shootChanged, Notes: process.Notes{System: "Provisioner", Limit: options.Waiter.Limit}},
 				{
-					Step:  checkOwnCluster(options.Access, options.OwnClusterLimit),
-					When:  process.Condition[environment.Data]{Text: "own_cluster", Holds: ownCluster},
-					Notes: process.Notes{System: "runtime", Limit: options.OwnClusterLimit},
+					Step: checkRuntime(options.Waiter), When: shootChanged,
+					Notes: process.Notes{
+						Does: "Waits until the Provisioner has changed the cluster.", System: "Provisioner", Limit: options.Waiter.Limit,
+					},
+				},
+				{
+					Step: checkOwnCluster(options.Access, options.OwnClusterLimit),
+					When: process.Condition[environment.Data]{Text: "own_cluster", Holds: ownCluster},
+					Notes: process.Notes{
+						Does: "Checks that the cluster responds to the kubeconfig in the update.", System: "runtime", Limit: options.OwnClusterLimit,
+					},
 				},
 			}},
 		}, kymaStages(options), []process.Stage[environment.Data]{
-			{Name: "record", Retry: retry, Steps: process.Steps[environment.Data](
-				recordUpdate(options.Instances),
-			)},
+			{Name: "record", Retry: retry, Steps: []process.Task[environment.Data]{{
+				Step: recordUpdate(options.Instances), Notes: process.Notes{Does: "Stores the change in the instance."},
+			}}},
 		}),
 	}
 }
@@ -169,35 +182,48 @@ func kymaStages(options Options) []process.Stage[environment.Data] {
 
 	return []process.Stage[environment.Data]{
 		{Name: "btp-operator", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
-			{Step: initKymaVersion(options.Kyma), When: kymaChanged},
-			{Step: getKubeconfig(options.Access), When: runtimeChanged, Notes: process.Notes{System: "runtime"}},
+			{
+				Step: initKymaVersion(options.Kyma), When: kymaChanged,
+				Notes: process.Notes{Does: "Adds the version and the components of Kyma to the change.", System: kymaresource.System},
+			},
+			{
+				Step: getKubeconfig(options.Access), When: runtimeChanged,
+				Notes: process.Notes{Does: "Checks that the runtime responds to its kubeconfig.", System: "runtime"},
+			},
 			{
 				Step: injectCredentials(options.Access), When: credentialsChanged,
-				Notes: process.Notes{System: "runtime", Creates: "the Secret kyma-system/sap-btp-manager in the runtime"},
+				Notes: process.Notes{
+					Does: "Writes the changed Service Manager credentials to the runtime.", System: "runtime",
+					Creates: "the Secret kyma-system/sap-btp-manager in the runtime",
+				},
 			},
-			{Step: kymachange.BTPOperatorOverrides(), When: kymachange.WithCredentials(kymaChanged)},
-			{Step: kymachange.Overrides(options.Kyma), When: kymaChanged, Notes: process.Notes{System: "control plane"}},
-			{Step: kymachange.BusolaMigratorOverrides(), When: kymaChanged},
-			{Step: upgradeKyma(options.Provisioner, options.Waiter), When: kymaOrdered, Notes: process.Notes{System: "Provisioner"}},
+			{Step: kymachange.BTPOperatorOverrides(), When: kymachange.WithCredentials(kymaChanged), Notes: kymachange.CredentialsNotes()},
+			{Step: kymachange.Overrides(options.Kyma), When: kymaChanged, Notes: kymachange.OverridesNotes()},
+			{Step: kymachange.BusolaMigratorOverrides(), When: kymaChanged, Notes: kymachange.BusolaNotes()},
+			{
+				Step: upgradeKyma(options.Provisioner, options.Waiter), When: kymaOrdered,
+				Notes: process.Notes{Does: "Orders the installation of the selected modules and the removal of all others.", System: "Provisioner"},
+			},
 			{
 				Step: kymachange.ApplyConfiguration("Apply_Reconciler_Configuration", options.Reconciler), When: kymaReconciled,
-				Notes: process.Notes{System: reconciling.System},
+				Notes: kymachange.ConfigurationNotes(),
 			},
-			{Step: kymaresource.ApplyKyma(kyma), When: resourceChanged, Notes: process.Notes{System: kymaresource.System}},
+			{Step: kymaresource.ApplyKyma(kyma), When: resourceChanged, Notes: kymaresource.ApplyNotes()},
 		}},
 		{Name: "btp-operator-check", Retry: retry, RetryFrom: "cluster", Steps: []process.Task[environment.Data]{
 			{
 				Step: checkKyma(options.Waiter), When: kymaOrdered,
-				Notes: process.Notes{System: "Provisioner", Limit: options.Waiter.Limit},
+				Notes: process.Notes{
+					Does: "Waits until the Provisioner has changed Kyma.", System: "Provisioner", Limit: options.Waiter.Limit,
+				},
 			},
 			{
 				Step: checkReconcilerState(options.Reconciler), When: kymaReconciled,
-				Notes: process.Notes{System: reconciling.System, Limit: options.Reconciler.Limit},
+				Notes: process.Notes{
+					Does: "Waits until the Reconciler has changed Kyma.", System: reconciling.System, Limit: options.Reconciler.Limit,
+				},
 			},
-			{
-				Step: kymaresource.CheckKyma(kyma), When: resourceChanged,
-				Notes: process.Notes{System: kymaresource.System, Limit: kyma.Limit},
-			},
+			{Step: kymaresource.CheckKyma(kyma), When: resourceChanged, Notes: kyma.CheckNotes()},
 		}},
 	}
 }

@@ -31,15 +31,22 @@ type Options struct {
 func Process(options Options) process.Process[environment.Data] {
 	return options.Process(environment.KindUpgradeCluster, upgrading.Tasks{
 		Order: []process.Task[environment.Data]{
-			{Step: initialization(options.Instances)},
+			{
+				Step:  initialization(options.Instances),
+				Notes: process.Notes{Does: "Reads the instance, and sets the Kubernetes version that was chosen for the upgrade."},
+			},
 			options.BeginMaintenance(),
 			options.SendNotification(),
 			{
 				Step: options.Preemptible(upgradeCluster(options.Provisioner, options.Waiter)), When: upgrading.NoDryRun(),
-				Notes: process.Notes{System: "Provisioner"},
+				Notes: process.Notes{Does: "Orders the upgrade of the cluster.", System: "Provisioner"},
 			},
 		},
-		Check:  []process.Task[environment.Data]{options.Check("Check_Runtime")},
-		Record: recordUpgrade(options.Instances),
+		Check: []process.Task[environment.Data]{
+			options.Check("Check_Runtime", "Waits until the Provisioner has upgraded the cluster."),
+		},
+		Record: process.Task[environment.Data]{
+			Step: recordUpgrade(options.Instances), Notes: process.Notes{Does: "Stores the new Kubernetes version in the instance."},
+		},
 	})
 }

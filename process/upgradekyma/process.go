@@ -46,7 +46,7 @@ type Options struct {
 // Process returns the process that upgrades Kyma. The version and the overrides are chosen in the stage that sends the order,
 // because overrides can be secret and are never stored.
 func Process(options Options) process.Process[environment.Data] {
-	noDryRun, controlPlane := upgrading.NoDryRun(), process.Notes{System: "control plane"}
+	noDryRun := upgrading.NoDryRun()
 	byManager := installedBy("Lifecycle Manager", environment.InstallerLifecycleManager)
 	byReconciler := installedBy("the Reconciler", environment.InstallerReconciler)
 	byProvisioner := installedBy("the Provisioner", environment.InstallerProvisioner)
@@ -56,45 +56,55 @@ func Process(options Options) process.Process[environment.Data] {
 		return operation.Data.Changed()
 	}
 
-	check := options.Check("Check_Kyma")
+	check := options.Check("Check_Kyma", "Waits until the Provisioner has changed Kyma.")
 	check.When = byProvisioner
 
 	return options.Process(environment.KindUpgradeKyma, upgrading.Tasks{
 		Order: []process.Task[environment.Data]{
-			{Step: initialization(options.Instances, options.Kyma), Notes: controlPlane},
-			{Step: options.Preemptible(getKubeconfig(options.Access)), When: noDryRun, Skippable: true, Notes: process.Notes{System: "runtime"}},
+			{
+				Step:  initialization(options.Instances, options.Kyma),
+				Notes: process.Notes{Does: "Chooses the version and the components of Kyma.", System: kymaresource.System},
+			},
+			{
+				Step: options.Preemptible(getKubeconfig(options.Access)), When: noDryRun, Skippable: true,
+				Notes: process.Notes{Does: "Checks that the runtime responds to its kubeconfig.", System: "runtime"},
+			},
 			options.BeginMaintenance(),
-			{Step: options.Preemptible(kymachange.BTPOperatorOverrides()), When: kymachange.WithCredentials(overridden)},
-			{Step: options.Preemptible(kymachange.Overrides(options.Kyma)), When: overridden, Notes: controlPlane},
-			{Step: options.Preemptible(kymachange.BusolaMigratorOverrides()), When: overridden},
+			{
+				Step: options.Preemptible(kymachange.BTPOperatorOverrides()), When: kymachange.WithCredentials(overridden),
+				Notes: kymachange.CredentialsNotes(),
+			},
+			{Step: options.Preemptible(kymachange.Overrides(options.Kyma)), When: overridden, Notes: kymachange.OverridesNotes()},
+			{Step: options.Preemptible(kymachange.BusolaMigratorOverrides()), When: overridden, Notes: kymachange.BusolaNotes()},
 			options.SendNotification(),
 			{
 				Step: options.Preemptible(upgradeKyma(options.Provisioner, options.Waiter)), When: upgrades(byProvisioner),
-				Notes: process.Notes{System: "Provisioner"},
+				Notes: process.Notes{Does: "Orders the installation of the chosen version of Kyma.", System: "Provisioner"},
 			},
 			{
 				Step: options.Preemptible(rollBackKyma(options.Provisioner, options.Waiter)), When: rollsBack(byProvisioner),
-				Notes: process.Notes{System: "Provisioner"},
+				Notes: process.Notes{Does: "Orders the version of Kyma that the last upgrade replaced.", System: "Provisioner"},
 			},
 			{
 				Step: options.Preemptible(kymachange.ApplyConfiguration("Apply_Cluster_Configuration", options.Reconciler)), When: byReconciler,
-				Notes: process.Notes{System: reconciling.System},
+				Notes: kymachange.ConfigurationNotes(),
 			},
-			{Step: options.Preemptible(kymaresource.SyncKubeconfig(kyma)), When: byManager, Notes: controlPlane},
-			{Step: options.Preemptible(kymaresource.ApplyKyma(kyma)), When: byManager, Notes: controlPlane},
+			{Step: options.Preemptible(kymaresource.SyncKubeconfig(kyma)), When: byManager, Notes: kymaresource.SyncNotes()},
+			{Step: options.Preemptible(kymaresource.ApplyKyma(kyma)), When: byManager, Notes: kymaresource.ApplyNotes()},
 		},
 		Check: []process.Task[environment.Data]{
 			check,
 			{
 				Step: options.Preemptible(process.StepFunc("Check_Cluster_Configuration", options.Reconciler.Await)), When: byReconciler,
-				Notes: process.Notes{System: reconciling.System, Limit: options.Reconciler.Limit},
+				Notes: process.Notes{
+					Does: "Waits until the Reconciler has changed Kyma.", System: reconciling.System, Limit: options.Reconciler.Limit,
+				},
 			},
-			{
-				Step: options.Preemptible(kymaresource.CheckKyma(kyma)), When: byManager,
-				Notes: process.Notes{System: kymaresource.System, Limit: kyma.Limit},
-			},
+			{Step: options.Preemptible(kymaresource.CheckKyma(kyma)), When: byManager, Notes: kyma.CheckNotes()},
 		},
-		Record: recordUpgrade(options.Instances),
+		Record: process.Task[environment.Data]{
+			Step: recordUpgrade(options.Instances), Notes: process.Notes{Does: "Stores the new configuration of Kyma in the instance."},
+		},
 	})
 }
 

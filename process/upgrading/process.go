@@ -31,7 +31,7 @@ type Tasks struct {
 	// Check contains the steps that wait until the change is complete.
 	Check []process.Task[environment.Data]
 	// Record is the last step, which stores the result.
-	Record Step
+	Record process.Task[environment.Data]
 }
 
 // Process returns the process of an upgrade. Its stages order the change, wait for it, end the AvS maintenance and record the
@@ -46,9 +46,9 @@ func (o Options) Process(kind string, tasks Tasks) process.Process[environment.D
 			{Name: "upgrade", Retry: retry, Steps: tasks.Order},
 			{Name: "check", Retry: retry, RetryFrom: "upgrade", Steps: tasks.Check},
 			{Name: "restore", Retry: retry, Steps: []process.Task[environment.Data]{
-				o.monitoring(o.unlessEnding(endMaintenance(o.Maintenance), omitted)),
+				o.monitoring(o.unlessEnding(endMaintenance(o.Maintenance), omitted), "Restores the states of the evaluations."),
 			}},
-			{Name: "record", Retry: retry, Steps: process.Steps(tasks.Record)},
+			{Name: "record", Retry: retry, Steps: []process.Task[environment.Data]{tasks.Record}},
 		},
 	}
 }
@@ -86,7 +86,7 @@ func (o Options) ending(ctx context.Context, operation Operation) (bool, error) 
 
 // BeginMaintenance returns the step that suppresses alerts about the instance before the upgrade changes anything.
 func (o Options) BeginMaintenance() process.Task[environment.Data] {
-	return o.monitoring(o.Preemptible(beginMaintenance(o.Maintenance)))
+	return o.monitoring(o.Preemptible(beginMaintenance(o.Maintenance)), "Sets the evaluations to maintenance, which suppresses their alerts.")
 }
 
 // SendNotification returns the step that informs customers before the upgrade changes anything.
@@ -97,26 +97,29 @@ func (o Options) SendNotification() process.Task[environment.Data] {
 
 	return process.Task[environment.Data]{
 		Step: o.Preemptible(sendNotification(o.Notifications)), When: when, Skippable: true,
-		Notes: process.Notes{System: "notification service", Limit: notificationWindow, Optional: true},
+		Notes: process.Notes{
+			Does: "Informs customers of the beginning of the maintenance.", System: "notification service", Limit: notificationWindow, Optional: true,
+		},
 	}
 }
 
-// Check returns the task that waits until the Provisioner has made the change.
-func (o Options) Check(name string) process.Task[environment.Data] {
+// Check returns the task that waits until the Provisioner has made the change. does is the sentence of process.Notes.
+func (o Options) Check(name, does string) process.Task[environment.Data] {
 	return process.Task[environment.Data]{
 		Step: o.Preemptible(process.StepFunc(name, o.Waiter.Await)), When: NoDryRun(),
-		Notes: process.Notes{System: "Provisioner", Limit: min(o.Waiter.Limit, limit)},
+		Notes: process.Notes{Does: does, System: "Provisioner", Limit: min(o.Waiter.Limit, limit)},
 	}
 }
 
-// monitoring returns a task for a step that calls AvS. The task does not run if AvS is turned off.
-func (o Options) monitoring(step Step) process.Task[environment.Data] {
+// monitoring returns a task for a step that calls AvS. The task does not run if AvS is turned off. does is the sentence of
+// process.Notes.
+func (o Options) monitoring(step Step, does string) process.Task[environment.Data] {
 	when := NoDryRun()
 	when.Text += ", APP_AVS_API_ENDPOINT is set"
 	when.Off = o.Maintenance == nil
 
 	return process.Task[environment.Data]{
 		Step: step, When: when, Skippable: true,
-		Notes: process.Notes{System: "AvS", Limit: maintenanceWindow, Optional: true},
+		Notes: process.Notes{Does: does, System: "AvS", Limit: maintenanceWindow, Optional: true},
 	}
 }

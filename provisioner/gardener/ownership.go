@@ -156,7 +156,8 @@ func seized(entries []metav1.ManagedFieldsEntry, pools []string) ([]metav1.Manag
 
 	if own < 0 {
 		own, kept = len(kept), append(kept, metav1.ManagedFieldsEntry{
-			Manager: fieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: gardencorev1beta1.SchemeGroupVersion.String(), FieldsType: "FieldsV1",
+			Manager: fieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: gardencorev1beta1.SchemeGroupVersion.String(),
+			FieldsType: "FieldsV1",
 		})
 	}
 

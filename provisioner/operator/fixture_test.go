@@ -82,7 +82,10 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 	server := httptest.NewServer(operator.NewHandler(operator.Options{Runtimes: f.runtimes, Options: operatorserver.Options{
 		DB: db, Operations: f.operations, Recorder: audit.NewRecorder(entries, db, f.clock, logging.Discard()), Entries: entries,
 		Authorizer: auth.NewAuthorizer(users), Clock: f.clock, Log: logging.Discard(), Engine: engine{}, Wake: func() { f.woken++ },
-		Stages: map[string][]string{operation.KindProvisionNoInstall: {"CreatingCluster", "WaitingForClusterCreation"}},
+		Processes: []process.Description{{Kind: operation.KindProvisionNoInstall, Limit: time.Hour, Steps: []process.StepDescription{
+			{Stage: "CreatingCluster", Step: "Create_Shoot", Notes: process.Notes{Does: "Creates the Shoot."}},
+			{Stage: "WaitingForClusterCreation", Step: "Wait_For_Cluster_Creation"},
+		}}},
 	}}))
 	t.Cleanup(server.Close)
 

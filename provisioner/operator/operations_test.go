@@ -64,6 +64,11 @@ func TestListOperations(t *testing.T) {
 			f.Errorf("an operation has the name of its Shoot: got %+v", listed)
 		}
 
+		processes := get[operatorapi.ProcessList](f, "/processes").Data
+		if len(processes) != 1 || processes[0].Limit != "1h0m0s" || processes[0].Steps[0].Does != "Creates the Shoot." {
+			f.Errorf("operators read what the steps do: got %+v", processes)
+		}
+
 		shown := get[operatorapi.Operation](f, "/operations/"+first)
 		if shown.InstanceName != "c-first" || len(shown.Stages) != 2 || len(shown.Timeline) == 0 || shown.Problem.Message != "no quota" {
 			f.Errorf("an operation has stages, timeline and problem: got %+v", shown)

@@ -269,7 +269,7 @@ func (a *assembly) handler() http.Handler {
 	operators := operator.NewHandler(operator.Options{Runtimes: a.runtimes, Options: operatorserver.Options{
 		DB: a.DB, Operations: a.operations, Recorder: recorder, Entries: a.entries, Authorizer: a.Access.Authorizer,
 		Clock: clock.RealClock{}, Log: a.Log, Metrics: a.HTTP, Tracing: a.Tracing, Engine: a.engine, Wake: a.wake,
-		Stages: operatorserver.StagesOf(a.processes), Systems: a.systems, Differences: a.comparer(recorder),
+		Processes: process.Describe(a.processes), Systems: a.systems, Differences: a.comparer(recorder),
 		Settings: program.Settings(program.Prefix, DefaultConfig(), a.config),
 	}})
 
@@ -316,8 +316,9 @@ func (a *assembly) graphQL(recorder *audit.Recorder) http.Handler {
 
 	api := graph.NewHandler(graph.Options{
 		Service: orders.New(orders.Options{
-			DB: a.DB, Operations: a.operations, Runtimes: a.runtimes, Kubeconfigs: a.parts.Shoots, Shoots: a.parts.Shoots, OfRuntime: a.parts.Shoots.OfRuntime,
-			Adopter: a.parts.Shoots, Build: shootBuilder(a.config, a.parts.Files, func(runtimes.Runtime) (string, error) { return recordShown, nil }),
+			DB: a.DB, Operations: a.operations, Runtimes: a.runtimes, Kubeconfigs: a.parts.Shoots, Shoots: a.parts.Shoots,
+			OfRuntime: a.parts.Shoots.OfRuntime,
+			Adopter:   a.parts.Shoots, Build: shootBuilder(a.config, a.parts.Files, func(runtimes.Runtime) (string, error) { return recordShown, nil }),
 			Registrar: a.registrar, Agents: a.parts.statuses(), Consoles: a.consoles(), Recorder: recorder,
 			Clock: clock.RealClock{}, Wake: a.wake, KubeconfigValidity: a.config.Gardener.KubeconfigValidity, Releases: a.parts.Releases,
 			Defaults: &orders.Defaults{KubernetesVersion: a.config.Gardener.Shoots.KubernetesVersion, MachineTypes: a.config.Gardener.Shoots.MachineTypes},

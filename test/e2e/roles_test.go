@@ -54,6 +54,7 @@ func sharedRows() []roleRow {
 		{name: "GET /differences", roles: operating},
 		{name: "POST /differences/restore", roles: admin},
 		{name: "GET /status", roles: reading},
+		{name: "GET /processes", roles: reading},
 		{name: "GET /configuration", roles: admin},
 		{name: "GET /openapi.yaml", roles: anyone},
 	}
@@ -102,7 +103,6 @@ func brokerRows() []roleRow {
 		roleRow{name: "POST /webhooks/{webhook_id}/test", roles: operating},
 		roleRow{name: "GET /jobs", roles: reading},
 		roleRow{name: "POST /jobs/{name}/run", roles: operating},
-		roleRow{name: "GET /processes", roles: reading},
 		roleRow{name: "GET /quotas", roles: reading},
 		roleRow{name: "GET /catalog", roles: reading},
 		roleRow{name: "PUT /expire/service_instance/{instance_id}", roles: operating},

@@ -64,6 +64,8 @@ type Place struct {
 	StageNumber int    `json:"stageNumber,omitempty"`
 	StageCount  int    `json:"stageCount,omitempty"`
 	Step        string `json:"step"`
+	// Does says in a sentence what the step does. It is empty if the process no longer has the step.
+	Does string `json:"does,omitempty"`
 	// Attempt is the number of the step's current attempt, starting at 1. It is 0 before the first attempt.
 	Attempt int `json:"attempt,omitempty"`
 	// Since is the start of the step's first attempt. It stays the same while the step is retried.
@@ -197,6 +199,7 @@ func place(operation operatorapi.Operation) *Place {
 		StageNumber: slices.Index(operation.Stages, operation.Stage) + 1,
 		StageCount:  len(operation.Stages),
 		Step:        operation.Step,
+		Does:        operation.StepDoes,
 		Attempt:     operation.Attempt,
 		Since:       since(operation),
 		Replica:     operation.Replica,

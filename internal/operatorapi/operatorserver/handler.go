@@ -99,8 +99,8 @@ type Options struct {
 	Differences Differences
 	// Wake makes the engine look for due operations. It is called after a commit and must not block.
 	Wake func()
-	// Stages lists the stages of each kind of operation in order.
-	Stages map[string][]string
+	// Processes describes the processes of all kinds of operations.
+	Processes []process.Description
 	// Systems are the upstream systems. The API reports their state as this replica sees it, because each replica has its own
 	// circuit breakers.
 	Systems []*upstream.System
@@ -116,23 +116,23 @@ type Options struct {
 	UserText func(record process.Record, forecast process.Forecast, now time.Time) string
 }
 
-// StagesOf returns the names of the stages of each process in order, keyed by the kind of the process.
-func StagesOf[D any](processes []process.Process[D]) map[string][]string {
-	stages := map[string][]string{}
-	for _, process := range processes {
-		stages[process.Kind] = process.StageNames()
-	}
-
-	return stages
-}
-
 // API implements the endpoints that the broker and the Provisioner share. It is safe for concurrent use.
 type API struct {
 	Options
+
+	// stages lists the stages of each kind of operation in order.
+	stages map[string][]string
 }
 
 // New returns an API with the given dependencies.
-func New(options Options) *API { return &API{Options: options} }
+func New(options Options) *API {
+	stages := map[string][]string{}
+	for _, described := range options.Processes {
+		stages[described.Kind] = described.Stages()
+	}
+
+	return &API{Options: options, stages: stages}
+}
 
 // Route is an endpoint of the operator API.
 type Route struct {

@@ -38,6 +38,8 @@ type Handlers interface {
 	RetryOperation(r *http.Request) (httpserver.Response, error)
 	// SkipStep handles POST /operations/{operation_id}/skip: skip the current step of an operation.
 	SkipStep(r *http.Request) (httpserver.Response, error)
+	// ListProcesses handles GET /processes: list the processes of operations with their steps.
+	ListProcesses(r *http.Request) (httpserver.Response, error)
 	// ListRuntimes handles GET /runtimes: list runtimes, newest first.
 	ListRuntimes(r *http.Request, query Query) (httpserver.Response, error)
 	// GetRuntime handles GET /runtimes/{instance_id}: get a runtime with its parameters.
@@ -95,8 +97,6 @@ type BrokerHandlers interface {
 	UndoOrchestration(r *http.Request) (httpserver.Response, error)
 	// ListPlatforms handles GET /platforms: list the configured platforms.
 	ListPlatforms(r *http.Request) (httpserver.Response, error)
-	// ListProcesses handles GET /processes: list the processes of operations with their steps.
-	ListProcesses(r *http.Request) (httpserver.Response, error)
 	// ListQuotas handles GET /quotas: list the quotas and their usage.
 	ListQuotas(r *http.Request, query Query) (httpserver.Response, error)
 	// CreateAdminKubeconfig handles POST /runtimes/{instance_id}/adminkubeconfig: create a short-lived kubeconfig with cluster-admin rights.
@@ -504,6 +504,10 @@ func ProvisionerRoutes(to Handlers) []Route {
 		{
 			Method: http.MethodPost, Path: "/operations/{operation_id}/skip", Role: "operator",
 			serve: to.SkipStep,
+		},
+		{
+			Method: http.MethodGet, Path: "/processes", Role: "viewer",
+			serve: to.ListProcesses,
 		},
 		{
 			Method: http.MethodGet, Path: "/runtimes", Role: "viewer",
