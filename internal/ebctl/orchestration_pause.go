@@ -44,7 +44,7 @@ func newOrchestrationResumeCommand(session *session) *cobra.Command {
 	return session.changeOrchestration(&cobra.Command{
 		Use:   "resume ORCHESTRATION",
 		Short: "Continue an orchestration that is paused or gated",
-		Long: "Continue an orchestration that is paused, or that the failure gate has stopped. From then on, the gate counts only new failures.\n\n" +
+		Long: "Continue an orchestration that is paused, or that the failure gate has stopped. In the latter case, the gate then counts only new failures.\n\n" +
 			"The command needs the operator role. The audit log records your name.",
 	}, "resuming", (*brokerclient.Client).ResumeOrchestration)
 }

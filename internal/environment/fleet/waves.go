@@ -69,7 +69,7 @@ func (w Wave) problem() string {
 }
 
 // FailureGate stops an orchestration when too many upgrades have failed. It counts only targets in waves that have begun.
-// Failures before the orchestration was last resumed do not count.
+// Failures before an operator last resumed the orchestration after the gate had stopped it do not count.
 type FailureGate struct {
 	// Failures is the number of failed upgrades at which the orchestration stops. 0 means no limit.
 	Failures int `json:"failures,omitempty"`
