@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,9 @@ type Config struct {
 	CreatedAfter time.Time
 	// Component identifies this service. It becomes the component of a Problem whose error names none.
 	Component string
+	// Host is the name of the machine or the Pod. The name of the replica, which operators see while it runs an operation, begins with
+	// it. It may be empty, and replicas may have the same one.
+	Host string
 	// Grace is how long running steps may continue after the engine is stopped. After that, their contexts end.
 	Grace time.Duration
 	// Observer receives events. Nil means that nothing observes the engine.
@@ -102,7 +106,7 @@ func NewEngine[D any](store Store, config Config, clock clock.WithTicker, log lo
 		config:    config,
 		clock:     clock,
 		log:       log,
-		owner:     uuid.NewString(),
+		owner:     path.Join(config.Host, uuid.NewString()),
 		wake:      make(chan struct{}, 1),
 		leases:    map[string]*lease{},
 	}

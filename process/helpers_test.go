@@ -144,7 +144,13 @@ func newFixture(t *testing.T, db *storage.DB) *fixture {
 func (b *fixture) engine(store process.Store, stages ...process.Stage[data]) *process.Engine[data] {
 	b.Helper()
 
-	config := process.DefaultConfig()
+	return b.engineWith(process.DefaultConfig(), store, stages...)
+}
+
+// engineWith is like engine, with another configuration than the default.
+func (b *fixture) engineWith(config process.Config, store process.Store, stages ...process.Stage[data]) *process.Engine[data] {
+	b.Helper()
+
 	config.Component = service
 
 	engine, err := process.NewEngine(store, config, clock.RealClock{}, b.log,

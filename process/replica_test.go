@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -123,6 +124,42 @@ func TestAnotherReplicaContinuesAfterACrash(t *testing.T) {
 		want := []string{"accepted", "Finished done", "taken over", "Crash done", "operation succeeded"}
 		if diff := cmp.Diff(want, b.history("op")); diff != "" {
 			b.Errorf("timeline -want +got:\n%s", diff)
+		}
+	})
+}
+
+// TestOperatorsFindTheReplica checks that the holder of a lease has the name of its host, and that the timeline names the replica that
+// was lost.
+func TestOperatorsFindTheReplica(t *testing.T) {
+	inBubble(t, func(b *fixture) {
+		first := &disconnectableStore{Store: b.store}
+		held := ""
+		crash := &step{name: "Crash", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
+			held = o.Record.Lease.Owner
+
+			first.disconnect(true)
+
+			return o, 0, nil
+		}}
+
+		config := process.DefaultConfig()
+		config.Host = "broker-5d9c-x7k2p"
+
+		b.start(b.engineWith(config, first, stage("only", crash)))
+		b.accept("op", "instance")
+		time.Sleep(500 * time.Millisecond)
+
+		lost := held
+
+		b.start(b.engineWith(config, b.store, stage("only", crash)))
+		b.await("op")
+
+		if !strings.HasPrefix(lost, config.Host+"/") || !strings.HasPrefix(held, config.Host+"/") || lost == held {
+			b.Errorf("the replicas are %q and %q, want two names of the host %s", lost, held, config.Host)
+		}
+
+		if event := b.timeline("op")[1]; event.Outcome != process.TakenOver || !strings.Contains(event.Message, lost) {
+			b.Errorf("the timeline has %+v, want the replica %s", event, lost)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func (e *Engine[D]) newRun(work Claimed, lease *lease) *run[D] {
 // lost. By then, the result is stored, unless a write failed or another replica continues the operation.
 func (r *run[D]) execute(ctx context.Context) {
 	if r.takenFrom != "" {
-		r.addEvent(TakenOver, "the replica that ran the operation stopped renewing its lease")
+		r.addEvent(TakenOver, "the replica "+r.takenFrom+" stopped renewing its lease")
 	}
 
 	if err := r.decode(); err != nil {

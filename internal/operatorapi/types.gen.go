@@ -859,7 +859,9 @@ type Operation struct {
 	// Problem The error that failed or delays an operation.
 	Problem Problem `json:"problem,omitempty,omitzero"`
 
-	// Replica The replica that runs the operation. Absent between attempts.
+	// Replica The replica that runs the operation: the name of its host or Pod, and an ID that differs after each start. Absent between attempts.
+	//
+	// Example: broker-5d9c8f7b6-x7k2p/0b5c9e1e-6e0f-4b2f-9d57-8a1c5b2c9d11
 	Replica string `json:"replica,omitempty,omitzero"`
 
 	// Skippable Whether an operator can skip the step, or retry the ended operation without the step, because no later step depends on it.

@@ -62,6 +62,7 @@ func (e Text) fields() output.Fields {
 		add("Stage", "%s", e.Place.StageText())
 		add("Step", "%s", e.Place.StepText())
 		add("Purpose", "%s", e.Place.Does)
+		add("Replica", "%s", e.Place.Replica)
 
 		if !e.Place.Since.IsZero() && !e.Ended() {
 			add("Since", "%s (%s)", output.Time(e.Place.Since), output.Duration(e.At.Sub(e.Place.Since)))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -206,6 +207,7 @@ type Engine struct {
 // TimelineRetention, which the services read from Engine directly.
 func (e Engine) Process() process.Config {
 	engine := process.DefaultConfig()
+	engine.Host, _ = os.Hostname() // an empty name only makes the replica harder to find
 	engine.Workers, engine.Lease = e.Workers, e.LeaseDuration
 	engine.PendingLimit, engine.Limits = e.PendingTimeout, e.WorkersPerKind
 
