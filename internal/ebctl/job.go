@@ -126,6 +126,10 @@ func resultText(items string, run operatorapi.JobRun) string {
 		text += fmt.Sprintf(", %d left for the next run", run.Left)
 	}
 
+	if run.Failed == 0 && len(run.Errors) > 0 { // the items could not be read or completed
+		text += "; error: " + run.Errors[0]
+	}
+
 	return text
 }
 
