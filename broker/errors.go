@@ -50,7 +50,7 @@ const (
 	textSharedMovement  = "context.globalaccount_id differs from the account of the instance. Only the platform that owns the instance can move it."
 	textQuota           = "An account may have only one instance of plan %s, and this account already has instance %s. Delete that instance first."
 	textQuotaElsewhere  = "An account may have only one instance of plan %s, and this account already has one. It was ordered through another platform."
-	textNotBindable     = "The instance has no runtime to bind to: its creation failed, it is suspended, or the tenant brought the cluster."
+	textNotBindable     = "The instance has no runtime to bind to: its creation or its deletion failed, it is suspended, or the tenant brought the cluster."
 	textNoBinding       = "The binding does not exist."
 	textOtherBinding    = "A binding with this ID already exists, but it was ordered with different values."
 	textBindingNotReady = "The binding is not ready, has expired, or is being removed."
