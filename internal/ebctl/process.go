@@ -36,17 +36,19 @@ func newProcessListCommand(session *session) *cobra.Command {
 	}
 }
 
-// systemsOf returns the systems that the process calls, in the order in which it first calls them. It omits systems that the
-// configuration turns off.
+// systemsOf returns the systems that the process calls, in the order in which it first calls them. A step can call several, such as
+// "Gardener, runtime or bundle provisioner". systemsOf omits systems that the configuration turns off.
 func systemsOf(process operatorapi.Process) []string {
 	var systems []string
 
 	seen := map[string]bool{"": true}
 
 	for _, step := range process.Steps {
-		if !step.Off && !seen[step.System] {
-			systems = append(systems, step.System)
-			seen[step.System] = true
+		for system := range strings.SplitSeq(strings.ReplaceAll(step.System, " or ", ", "), ", ") {
+			if !step.Off && !seen[system] {
+				systems = append(systems, system)
+				seen[system] = true
+			}
 		}
 	}
 
