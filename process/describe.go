@@ -20,6 +20,9 @@ type StepDescription struct {
 	Condition string
 	Off       bool
 	Skippable bool
+	// OwnLimit reports that Notes.Limit counts from the first attempt of the step. Otherwise, Notes.Limit is the retry window of the
+	// stage, which counts from the first of consecutive failed attempts.
+	OwnLimit bool
 	// Retry applies to the retryable errors of the step, unless the step itself decides when it is retried.
 	Retry RetryPolicy
 	// RetryFrom is the stage from which an operator's retry starts if the operation ended in this step.
@@ -44,7 +47,7 @@ func (p Process[D]) Describe() Description {
 
 			described.Steps = append(described.Steps, StepDescription{
 				Notes: notes, Stage: stage.Name, Step: task.Step.Name(), Condition: task.When.Text, Off: task.When.Off,
-				Skippable: task.Skippable, Retry: stage.Retry, RetryFrom: from,
+				Skippable: task.Skippable, OwnLimit: task.Notes.Limit != 0, Retry: stage.Retry, RetryFrom: from,
 			})
 		}
 	}

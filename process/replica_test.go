@@ -145,8 +145,10 @@ func TestOperatorsFindTheReplica(t *testing.T) {
 		config := process.DefaultConfig()
 		config.Host = "broker-5d9c-x7k2p"
 
-		b.start(b.engineWith(config, first, stage("only", crash)))
+		engine := b.engineWith(config, first, stage("only", crash))
+		b.start(engine)
 		b.accept("op", "instance")
+		engine.Wake()
 		time.Sleep(500 * time.Millisecond)
 
 		lost := held

@@ -72,7 +72,7 @@ func (c *console) showOperation(r *http.Request, id string, shown views.Operatio
 	shown.Operation, shown.Now = operation, c.API.Clock.Now()
 	explained := explain.Of(operation, shown.Now)
 	shown.Summary, shown.Advice, shown.Left, shown.Continues = explained.Summary, explained.Advice, explained.Left(), explained.Continues()
-	shown.SystemText, shown.Why = explained.SystemText(), operation.Why
+	shown.SystemText, shown.Why, shown.GivesUp = explained.SystemText(), operation.Why, explained.GivesUp()
 	shown.Stages = views.Stages(operation, c.stepsOf(operation.Kind))
 
 	c.offer(r, &shown)

@@ -183,8 +183,9 @@ func benchOn(t *testing.T, db *storage.DB, change ...func(*operator.Options)) *b
 		Catalog: offer, DB: b.db, Leftovers: b.leftovers, Objects: b.objects, Events: b.events, EventLog: b.eventLog, EventStreams: b.streams(), Webhooks: b.webhooks, CheckWebhookURL: webhook.New(networks.Networks{}, 0).CheckURL, Cleaner: b.cleaner, Instances: b.instances, Operations: b.operations, Bindings: b.bindings, Authorizer: auth.NewAuthorizer(users), Entries: entries, Clock: b.clock, Log: logger,
 		Kubeconfigs: b.kubeconfigs, Endpoints: b.endpoints,
 		OIDC: environment.OIDC{IssuerURL: "https://issuer.example.com", ClientID: "client"},
-		Processes: []process.Description{{Kind: environment.KindProvision, Steps: []process.StepDescription{
-			{Stage: "start", Step: "Starting"}, {Stage: "create_runtime", Step: "Order", Notes: process.Notes{Does: "Orders the runtime."}},
+		Processes: []process.Description{{Kind: environment.KindProvision, Limit: 24 * time.Hour, Steps: []process.StepDescription{
+			{Stage: "start", Step: "Starting"},
+			{Stage: "create_runtime", Step: "Order", Notes: process.Notes{Does: "Orders the runtime.", Limit: 30 * time.Minute}},
 		}}},
 		Engine: engineOn(t, b.operations), Expirer: b.expirer, Upgrader: &fakeUpgrader{}, Shoots: &fakeShoots{}, UpgradeSteps: func(string, environment.Instance) []string { return []string{} }, Wake: func() { b.woken++ },
 	}

@@ -43,7 +43,7 @@ func TestWaitingOperation(t *testing.T) {
 		Problem: operatorapi.Problem{Message: "it does not respond", Reason: "err_keb_timeout", Component: "provisioner"},
 		Stages:  []string{"start", "create_runtime"}, FinishedStages: []string{"start"},
 		Stage: "create_runtime", Step: "Order", StepDoes: "Orders the runtime.", Attempt: 3, Why: "it does not respond",
-		WaitingFor: "runtime/1", NextRun: next,
+		WaitingFor: "runtime/1", NextRun: next, GivesUpAt: now.Add(30 * time.Minute),
 		CreatedAt: now, UpdatedAt: now, StartedAt: now,
 		Timeline: []operatorapi.TimelineEntry{
 			{Began: now, End: now, Outcome: "accepted", Message: "provision"},

@@ -829,7 +829,10 @@ type Operation struct {
 
 	// FinishedStages Stages that are done and never run again.
 	FinishedStages []string `json:"finishedStages,omitempty,omitzero"`
-	InstanceID     string   `json:"instanceID"`
+
+	// GivesUpAt When the step gives up at the latest, unless it succeeds: its limit, its retry window after failed attempts, or the limit of the operation. Only on GET /operations/{operation_id}, while the operation is in progress.
+	GivesUpAt  time.Time `json:"givesUpAt,omitempty,omitzero"`
+	InstanceID string    `json:"instanceID"`
 
 	// InstanceName The display name of the instance. Absent once the instance is gone.
 	InstanceName string `json:"instanceName,omitempty,omitzero"`
@@ -886,6 +889,9 @@ type Operation struct {
 
 	// StepDoes What the step does, as a sentence. Absent if the process no longer has the step.
 	StepDoes string `json:"stepDoes,omitempty,omitzero"`
+
+	// StepOptional Whether the operation continues after the step has given up.
+	StepOptional bool `json:"stepOptional,omitempty,omitzero"`
 
 	// System An upstream system, as seen by the responding replica. In an operation, the system that caused its problem; only on GET /operations/{operation_id}.
 	System System `json:"system,omitempty,omitzero"`

@@ -76,6 +76,7 @@ func (e Text) fields() output.Fields {
 		}
 
 		add("Continues", "%s", e.Continues())
+		add("Gives up", "%s", e.GivesUp())
 	}
 
 	add("Problem", "%s", explain.ProblemText(e.Problem))

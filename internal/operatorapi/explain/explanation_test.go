@@ -54,6 +54,7 @@ func TestOf(t *testing.T) {
 		summary   string
 		why       string
 		continues string
+		givesUp   string
 		advice    []string
 	}{
 		"Pending": {
@@ -88,6 +89,17 @@ func TestOf(t *testing.T) {
 			summary:   "The provision operation of instance i is waiting.",
 			why:       "the cluster is being created",
 			continues: "in 20s, or earlier on an event",
+			advice:    []string{"No action is needed. " + watch},
+		},
+		"GivesUp": {
+			reason: "the step gives up if it does not succeed",
+			operation: operation(func(o *operatorapi.Operation) {
+				o.Why, o.NextRun, o.GivesUpAt, o.StepOptional = "AvS does not respond", ago(-20), ago(-3600), true
+			}),
+			summary:   "The provision operation of instance i is waiting.",
+			why:       "AvS does not respond",
+			continues: "in 20s",
+			givesUp:   "in 1h00m at the latest: the operation continues without the step",
 			advice:    []string{"No action is needed. " + watch},
 		},
 		"Due": {
@@ -475,8 +487,8 @@ func TestOf(t *testing.T) {
 				why = got.Wait.Why
 			}
 
-			want := []any{tc.summary, tc.why, tc.continues, tc.advice}
-			if diff := cmp.Diff(want, []any{got.Summary, why, got.Continues(), got.Advice}); diff != "" {
+			want := []any{tc.summary, tc.why, tc.continues, tc.givesUp, tc.advice}
+			if diff := cmp.Diff(want, []any{got.Summary, why, got.Continues(), got.GivesUp(), got.Advice}); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
 			}
 		})

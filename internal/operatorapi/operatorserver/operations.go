@@ -208,6 +208,7 @@ func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Oper
 
 	shown.Attempt = attempt(record, timeline)
 	shown.Why = a.why(record, timeline)
+	shown.GivesUpAt = a.givesUpAt(record, timeline)
 	shown.System = a.system(record.Problem.Component)
 
 	return shown, nil
@@ -243,6 +244,7 @@ func (a *API) newest(ctx context.Context, tx storage.Tx, record process.Record) 
 // operation, so it succeeds even if the encryption key is lost.
 func (a *API) Operation(record process.Record) operatorapi.Operation {
 	instanceID, bindingID := a.Subjects.IDs(record)
+	step := a.described(record.Kind).Step(record.Step)
 	shown := operatorapi.Operation{
 		ID:             record.ID,
 		InstanceID:     instanceID,
@@ -258,7 +260,8 @@ func (a *API) Operation(record process.Record) operatorapi.Operation {
 		SkippedSteps:   record.SkippedSteps,
 		Stage:          record.Stage,
 		Step:           record.Step,
-		StepDoes:       a.described(record.Kind).Step(record.Step).Does,
+		StepDoes:       step.Does,
+		StepOptional:   step.Optional,
 		StepBegan:      record.StepBegan,
 		Skippable:      a.skippable(record),
 		WaitingFor:     record.WaitingFor,
