@@ -135,7 +135,7 @@ func TestOperatorsFindTheReplica(t *testing.T) {
 		first := &disconnectableStore{Store: b.store}
 		held := ""
 		crash := &step{name: "Crash", work: func(_ context.Context, o operation) (operation, time.Duration, error) {
-			held = o.Record.Lease.Owner
+			held = o.Lease.Owner
 
 			first.disconnect(true)
 

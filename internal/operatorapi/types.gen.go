@@ -830,7 +830,7 @@ type Operation struct {
 	// FinishedStages Stages that are done and never run again.
 	FinishedStages []string `json:"finishedStages,omitempty,omitzero"`
 
-	// GivesUpAt When the step gives up at the latest, unless it succeeds: its limit, its retry window after failed attempts, or the limit of the operation. Only on GET /operations/{operation_id}, while the operation is in progress.
+	// GivesUpAt The end of the limit of the step, of its retry window after failed attempts, or of the limit of the operation. The first attempt after this time gives up unless it succeeds; a step can give up earlier. Only on GET /operations/{operation_id}, while the operation is in progress.
 	GivesUpAt  time.Time `json:"givesUpAt,omitempty,omitzero"`
 	InstanceID string    `json:"instanceID"`
 

@@ -80,8 +80,8 @@ type Wait struct {
 	Why string `json:"why,omitempty"`
 	// Until is when the operation resumes at the latest. If Event is not empty, the event can end the wait earlier.
 	Until time.Time `json:"until,omitzero"`
-	// GivesUpAt is when the step gives up at the latest, or zero if it is unknown. The operation then fails, or continues without the
-	// step if Optional is set.
+	// GivesUpAt is the time after which the next attempt gives up, or zero if it is unknown. The operation then fails, or continues
+	// without the step if Optional is set.
 	GivesUpAt time.Time `json:"givesUpAt,omitzero"`
 	Optional  bool      `json:"optional,omitempty"`
 	// Event is the key of the event that can end the wait early, such as the ID of a runtime. It is empty if no event can.

@@ -99,7 +99,7 @@ func TestOf(t *testing.T) {
 			summary:   "The provision operation of instance i is waiting.",
 			why:       "AvS does not respond",
 			continues: "in 20s",
-			givesUp:   "in 1h00m at the latest: the operation continues without the step",
+			givesUp:   "in about 1h00m at the latest: the operation continues without the step",
 			advice:    []string{"No action is needed. " + watch},
 		},
 		"Due": {

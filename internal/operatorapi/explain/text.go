@@ -50,7 +50,7 @@ func (e Explanation) Continues() string {
 	return text
 }
 
-// GivesUp returns what happens if the step never succeeds, such as "in 58m: the operation fails". It returns an empty string if the
+// GivesUp returns what happens if the step never succeeds, such as "in about 58m at the latest: the operation fails". It returns an empty string if the
 // operation is not waiting or the time is unknown.
 func (e Explanation) GivesUp() string {
 	if e.Wait == nil || e.Wait.GivesUpAt.IsZero() {
@@ -62,7 +62,7 @@ func (e Explanation) GivesUp() string {
 		result = "the operation continues without the step"
 	}
 
-	return fmt.Sprintf("in %s at the latest: %s", timetext.Duration(max(e.Wait.GivesUpAt.Sub(e.At), 0)), result)
+	return fmt.Sprintf("in about %s at the latest: %s", timetext.Duration(max(e.Wait.GivesUpAt.Sub(e.At), 0)), result)
 }
 
 // ProblemText formats a problem on one line: the message, what the other system reported and, if known, the component and the reason in

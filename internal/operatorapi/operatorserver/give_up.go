@@ -6,9 +6,9 @@ import (
 	"github.com/environment-broker/environment-broker/process"
 )
 
-// givesUpAt returns when the current step gives up at the latest, unless it succeeds: when its limit has passed, or its stage's retry
-// window if it fails, or else when the limit of the operation has passed. A step can have shorter rules of its own. The result is zero for
-// an operation that is not in progress and for a step that the process no longer has.
+// givesUpAt returns the time after which the next attempt of the current step gives up unless it succeeds: the end of its limit, of its
+// stage's retry window if it fails, or else of the limit of the operation. A step can have shorter rules of its own. The result is zero
+// for an operation that is not in progress and for a step that the process no longer has.
 func (a *API) givesUpAt(record process.Record, timeline []process.Entry) time.Time {
 	described := a.described(record.Kind)
 	step := described.Step(record.Step)

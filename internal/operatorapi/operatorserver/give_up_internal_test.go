@@ -32,21 +32,27 @@ func TestGivesUpAt(t *testing.T) {
 			"the first attempt runs", "Wait", process.InProgress, at(10), nil, at(10).Add(6 * time.Hour),
 		},
 		"waits": {
-			"the limit of a step counts from its first attempt", "Wait", process.InProgress, time.Time{},
+			"the limit of a step counts from its first attempt", "Wait", process.InProgress,
+			time.Time{},
 			[]process.Entry{entry(10, process.Waiting), entry(20, process.Retrying), entry(30, process.Waiting)},
 			at(10).Add(6 * time.Hour),
 		},
 		"again": {
-			"a success ends a series of attempts", "Wait", process.InProgress, time.Time{},
+			"a success ends a series of attempts", "Wait", process.InProgress,
+			time.Time{},
 			[]process.Entry{entry(10, process.Waiting), entry(20, process.Done), entry(30, process.Waiting)},
 			at(30).Add(6 * time.Hour),
 		},
 		"other steps": {
-			"attempts of other steps do not count", "Order", process.InProgress, time.Time{}, []process.Entry{entry(10, process.Retrying)},
+			"attempts of other steps do not count", "Order", process.InProgress,
+			time.Time{},
+			[]process.Entry{entry(10, process.Retrying)},
 			start.Add(24 * time.Hour),
 		},
 		"limit of the operation": {
-			"the operation ends first", "Wait", process.InProgress, time.Time{}, []process.Entry{entry(23*60, process.Waiting)},
+			"the operation ends first", "Wait", process.InProgress,
+			time.Time{},
+			[]process.Entry{entry(23*60, process.Waiting)},
 			start.Add(24 * time.Hour),
 		},
 		"former step": {
