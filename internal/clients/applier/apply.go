@@ -108,16 +108,11 @@ func (w *work) intend(ctx context.Context, entry *entry, refs []ref) error {
 // ready yet, waiting names it. known is the comparison of all objects, or nil. If the first wave changes something, known is not
 // valid for the second wave, because a new CustomResourceDefinition can change the result for the objects of its kind.
 func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured, known comparison) (waiting string, err error) {
-	var base, rest []*unstructured.Unstructured
+	base, rest := waves(objects)
 
-	var refs []ref
-
-	for _, object := range objects {
-		if ref := refOf(object); ref.isBase() {
-			base, refs = append(base, object), append(refs, ref)
-		} else {
-			rest = append(rest, object)
-		}
+	refs := make([]ref, 0, len(base))
+	for _, object := range base {
+		refs = append(refs, refOf(object))
 	}
 
 	if waiting, err := w.applyAll(ctx, base, known); err != nil || waiting != "" {
@@ -133,6 +128,23 @@ func (w *work) apply(ctx context.Context, objects []*unstructured.Unstructured, 
 	}
 
 	return w.applyAll(ctx, rest, known)
+}
+
+// waves separates the objects of the first wave from the rest. An object whose definition is in the first wave belongs to the rest, because the
+// API server accepts it only after its definition.
+func waves(objects []*unstructured.Unstructured) (base, rest []*unstructured.Unstructured) {
+	defined := definitions(objects)
+
+	for _, object := range objects {
+		one := refOf(object)
+		if _, late := defined[one.kind().GroupKind()]; one.isBase() && !late {
+			base = append(base, object)
+		} else {
+			rest = append(rest, object)
+		}
+	}
+
+	return base, rest
 }
 
 // applyAll applies the objects that differ from their state on the cluster, in the order of their kinds. All objects must pass a

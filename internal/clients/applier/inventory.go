@@ -85,10 +85,10 @@ func (r ref) isCustom() bool {
 }
 
 // isBase reports whether other objects depend on objects of this kind. Such kinds are namespaces, definitions, cluster roles and
-// classes.
+// cluster-scoped classes. A class in a namespace needs this namespace itself.
 func (r ref) isBase() bool {
 	return r.isNamespace() || r.isDefinition() || r.Group == "rbac.authorization.k8s.io" && r.Kind == "ClusterRole" ||
-		strings.HasSuffix(r.Kind, "Class")
+		strings.HasSuffix(r.Kind, "Class") && r.Namespace == ""
 }
 
 // bare returns an object with only its kind, namespace and name, for calls that need only metadata.

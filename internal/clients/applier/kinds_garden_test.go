@@ -1,0 +1,66 @@
+//go:build garden
+
+package applier_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/environment-broker/environment-broker/internal/clients/applier"
+)
+
+// definition returns a manifest of a CustomResourceDefinition. versions are JSON fields of its versions, such as "name: v1, served: true".
+func definition(group, kind, scope string, versions ...string) string {
+	text := fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %[2]ss.%[1]s}\nspec:\n  group: %[1]s\n"+
+		"  scope: %[4]s\n  names: {kind: %[3]s, plural: %[2]ss}\n  versions:\n", group, strings.ToLower(kind), kind, scope)
+	for _, version := range versions {
+		text += "  - {" + version + ", schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
+	}
+
+	return text + "---\n"
+}
+
+func (f *fixture) group() string { return f.namespace + ".example.com" }
+
+// custom returns an object of a kind in the group of the test.
+func (f *fixture) custom(version, kind, namespace, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": f.group() + "/" + version, "kind": kind}}
+	object.SetNamespace(namespace)
+	object.SetName(name)
+
+	return object
+}
+
+func (f *fixture) exists(object client.Object) bool {
+	f.Helper()
+
+	err := f.Get(f.Context(), client.ObjectKeyFromObject(object), object)
+	if client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
+		f.Fatal(err)
+	}
+
+	return err == nil
+}
+
+// TestClassAndItsDefinition installs objects whose kinds end with Class, which are installed first, although they need an object that
+// is also installed first: their definition, or their namespace.
+func TestClassAndItsDefinition(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("classes-" + f.namespace)
+	class := "apiVersion: " + f.group() + "/v1\nkind: %s\nmetadata: {name: one%s}\n---\n"
+
+	f.apply(owner, definition(f.group(), "LocalClass", "Namespaced", "name: v1, served: true, storage: true"))
+	f.apply(owner, definition(f.group(), "LocalClass", "Namespaced", "name: v1, served: true, storage: true")+
+		definition(f.group(), "GlobalClass", "Cluster", "name: v1, served: true, storage: true")+
+		fmt.Sprintf(class, "GlobalClass", "")+fmt.Sprintf(class, "LocalClass", ", namespace: other-"+f.namespace)+
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: other-"+f.namespace+"}\n")
+
+	if !f.exists(f.custom("v1", "GlobalClass", "", "one")) || !f.exists(f.custom("v1", "LocalClass", "other-"+f.namespace, "one")) {
+		t.Error("an object is missing")
+	}
+}
