@@ -64,3 +64,25 @@ func TestClassAndItsDefinition(t *testing.T) {
 		t.Error("an object is missing")
 	}
 }
+
+// TestDefinitionWithUnservedStorage verifies that a definition is kept while objects of its kind exist, even if the cluster does not
+// serve the version in which it stores them.
+func TestDefinitionWithUnservedStorage(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("unserved-" + f.namespace)
+	f.apply(owner, definition(f.group(), "Thing", "Cluster", "name: v1, served: true, storage: false", "name: v2, served: false, storage: true"))
+
+	theirs := f.custom("v1", "Thing", "", "theirs")
+	if err := f.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+
+	f.apply(owner, configMap("one", "1"))
+	f.until(func() (applier.Progress, error) { return f.applier.RemoveUnused(t.Context(), f.cluster, owner) })
+
+	if !f.exists(theirs) || theirs.GetDeletionTimestamp() != nil {
+		t.Error("the definition was removed together with an object of somebody else")
+	}
+
+	f.remove(owner)
+}

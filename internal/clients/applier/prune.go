@@ -102,8 +102,8 @@ func (w *work) reasonToKeep(ctx context.Context, ref ref) (string, error) {
 }
 
 // instances returns a message about an object of the defined kind, or "" if there is none. Deleting the definition would delete
-// such objects, which may belong to users. instances lists the objects in the last of the definition's stored versions, because
-// the API server serves that version.
+// such objects, which may belong to users. instances lists the objects in any version that the API server serves. If it serves none,
+// instances cannot find the objects, so the definition must not be removed.
 func (w *work) instances(ctx context.Context, definition ref) (string, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(definition.kind())
@@ -123,8 +123,12 @@ func (w *work) instances(ctx context.Context, definition ref) (string, error) {
 	if len(stored) == 0 {
 		return "", nil
 	}
+	version := servedVersion(object)
+	if version == "" {
+		return "none of its versions is served, so it may still have objects", nil
+	}
 	found := &unstructured.UnstructuredList{}
-	found.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: stored[len(stored)-1], Kind: kind + "List"})
+	found.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind + "List"})
 	if err := w.client.List(ctx, found, client.Limit(1)); ignoreGone(err) != nil {
 		return "", err
 	}
@@ -132,4 +136,17 @@ func (w *work) instances(ctx context.Context, definition ref) (string, error) {
 		return "", nil
 	}
 	return fmt.Sprintf("%s still exists", refOf(&found.Items[0])), nil
+}
+
+// servedVersion returns the name of a version of a definition that the API server serves, or "". The version in which the API server
+// stores objects need not be served.
+func servedVersion(definition *unstructured.Unstructured) string {
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, each := range versions {
+		version, _ := each.(map[string]any)
+		if name, _ := version["name"].(string); version["served"] == true {
+			return name
+		}
+	}
+	return ""
 }
