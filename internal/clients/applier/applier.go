@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -97,6 +98,9 @@ type work struct {
 	// checkDefinition is the Content.CheckDefinition of the content that this call applies or compares.
 	checkDefinition func(ctx context.Context, cluster client.Reader, present, wanted *unstructured.Unstructured) error
 
+	// others contains the results of otherVersion.
+	others map[schema.GroupVersionKind]string
+
 	seenMutex sync.Mutex
 	// seen contains the objects that this call has found in the wanted state or has applied.
 	seen map[ref]Object
@@ -105,7 +109,9 @@ type work struct {
 // call loads the inventory and calls do. It stores a changed inventory even if do fails, so that the next call continues from
 // that state. An error from do takes precedence over an error from storing the inventory.
 func (a *Applier) call(ctx context.Context, cluster *Cluster, owner Owner, do func(*work) (Progress, error)) (Progress, error) {
-	work := &work{client: cluster.client, cluster: cluster, owner: owner, began: a.options.Now()}
+	work := &work{
+		client: cluster.client, cluster: cluster, owner: owner, began: a.options.Now(), others: map[schema.GroupVersionKind]string{},
+	}
 	if err := work.load(ctx); err != nil {
 		return Progress{}, work.explain(err, "the inventory of "+owner.title+" cannot be read", Part{})
 	}

@@ -139,12 +139,12 @@ func (w *work) deletions(ctx context.Context, wanted []ref) (differences []Diffe
 	}
 
 	for _, ref := range backwards(without(present, wanted)) {
-		object := ref.bare()
-		if err := w.client.Get(ctx, ref.key(), object); ignoreGone(err) != nil {
+		object, err := w.find(ctx, ref)
+		if err != nil {
 			return nil, err
 		}
 
-		if object.UID == "" || !w.owner.owns(object.Labels) || object.Annotations[AnnotationPolicy] == policyKeep {
+		if object == nil || !w.owner.owns(object.Labels) || object.Annotations[AnnotationPolicy] == policyKeep {
 			continue
 		}
 

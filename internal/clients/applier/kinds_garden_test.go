@@ -86,3 +86,44 @@ func TestDefinitionWithUnservedStorage(t *testing.T) {
 
 	f.remove(owner)
 }
+
+// TestObjectInFormerVersion verifies that an object is removed after the cluster has stopped to serve the version with which it was
+// installed.
+func TestObjectInFormerVersion(t *testing.T) {
+	f := newFixture(t)
+	both := definition(f.group(), "Thing", "Cluster", "name: v1, served: true, storage: false", "name: v2, served: true, storage: true")
+	former := definition(f.group(), "Thing", "Cluster", "name: v1, served: false, storage: false", "name: v2, served: true, storage: true")
+	thing := "apiVersion: " + f.group() + "/v1\nkind: Thing\nmetadata: {name: one}\n"
+
+	definitions, things := applier.BundleDeployment("definitions-"+f.namespace), applier.BundleDeployment("things-"+f.namespace)
+	for reason, remove := range map[string]func(){
+		"upgrade":        func() { f.apply(things, configMap("one", "1")) },
+		"uninstallation": func() { f.remove(things) },
+	} {
+		f.apply(definitions, both)
+		f.apply(things, thing)
+		f.apply(definitions, former)
+		f.until(func() (applier.Progress, error) {
+			return applier.Progress{Done: !f.exists(f.custom("v1", "Thing", "", "one"))}, nil
+		})
+
+		if remaining, err := f.applier.Remaining(t.Context(), f.cluster, things); err != nil || len(remaining) != 1 {
+			t.Errorf("%s: the remaining objects are %v, %v", reason, remaining, err)
+		}
+
+		differences, err := f.applier.Compare(t.Context(), f.cluster, things, f.content(configMap("one", "1")))
+		if err != nil || len(differences) != 2 || differences[1].Object != "Thing one" || differences[1].Action != applier.ActionDelete {
+			t.Errorf("%s: the differences are %+v, %v", reason, differences, err)
+		}
+
+		remove()
+
+		if f.exists(f.custom("v2", "Thing", "", "one")) {
+			t.Errorf("%s: the object remains", reason)
+		}
+
+		f.remove(things)
+	}
+
+	f.remove(definitions)
+}

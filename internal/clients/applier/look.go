@@ -81,12 +81,12 @@ func (a *Applier) Remaining(ctx context.Context, cluster *Cluster, owner Owner) 
 		}
 
 		for _, ref := range backwards(listed) {
-			object := ref.bare()
-			if err := work.client.Get(ctx, ref.key(), object); ignoreGone(err) != nil {
+			object, err := work.find(ctx, ref)
+			if err != nil {
 				return Progress{}, work.explain(err, ref.String()+" cannot be read", Part{})
 			}
 
-			if object.UID != "" && owner.owns(object.Labels) {
+			if object != nil && owner.owns(object.Labels) {
 				objects = append(objects, ref.String())
 			}
 		}

@@ -32,9 +32,9 @@ func (w *work) remove(ctx context.Context, refs []ref) (waiting string, err erro
 // if it is gone, belongs to another owner or must be kept. The UID is a precondition, so a new object with the same name is not
 // deleted.
 func (w *work) delete(ctx context.Context, ref ref) (*metav1.PartialObjectMetadata, error) {
-	object := ref.bare()
-	if err := w.client.Get(ctx, ref.key(), object); err != nil {
-		return nil, ignoreGone(err)
+	object, err := w.find(ctx, ref)
+	if object == nil || err != nil {
+		return nil, err
 	}
 	if !w.owner.owns(object.Labels) || object.Annotations[AnnotationPolicy] == policyKeep {
 		return nil, nil
