@@ -246,7 +246,7 @@ func (w *work) differs(ctx context.Context, object, present *unstructured.Unstru
 		return false, err
 	}
 
-	changed := changes(present, applied)
+	changed := changes(present, applied) || w.owner.ownsStringData(present)
 	if !changed {
 		w.see(present)
 	}

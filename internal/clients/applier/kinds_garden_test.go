@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/environment-broker/environment-broker/internal/clients/applier"
 )
@@ -126,4 +128,48 @@ func TestObjectInFormerVersion(t *testing.T) {
 	}
 
 	f.remove(definitions)
+}
+
+// TestSecretKeys verifies that a key that stringData of a Secret no longer contains is removed from the cluster, also from a Secret that an
+// earlier release of the applier has applied.
+func TestSecretKeys(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("secret-" + f.namespace)
+	manifest := func(values string) string {
+		return "apiVersion: v1\nkind: Secret\nmetadata: {name: one}\ndata: {encoded: YQ==}\nstringData: {" + values + "}\n"
+	}
+	keys := func(want string) {
+		t.Helper()
+
+		found := &corev1.Secret{}
+		if err := f.Get(t.Context(), client.ObjectKey{Namespace: f.namespace, Name: "one"}, found); err != nil {
+			t.Fatal(err)
+		}
+
+		if got := fmt.Sprintf("%s", found.Data); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+
+	f.apply(owner, manifest("user: u, password: former"))
+	keys("map[encoded:a password:former user:u]")
+	f.apply(owner, manifest("user: u, encoded: b"))
+	keys("map[encoded:b user:u]")
+
+	former := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest("user: u, password: former")), &former.Object); err != nil {
+		t.Fatal(err)
+	}
+
+	former.SetNamespace(f.namespace)
+	former.SetLabels(map[string]string{applier.LabelOwnerKind: "BundleDeployment", applier.LabelOwnerName: "secret-" + f.namespace})
+
+	if err := f.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(former), client.FieldOwner("core.rukpak.io/secret-"+f.namespace), client.ForceOwnership); err != nil {
+		t.Fatal(err)
+	}
+
+	f.apply(owner, manifest("user: u, password: former"))
+	f.apply(owner, manifest("user: u"))
+	keys("map[encoded:a user:u]")
+	f.remove(owner)
 }

@@ -36,6 +36,7 @@ func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown
 	var refs []ref
 	for _, object := range objects {
 		dropServerFields(object)
+		moveStringData(object)
 		namespaced, err := w.namespaced(object, defined)
 		switch {
 		case meta.IsNoMatchError(err):
