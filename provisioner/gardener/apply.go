@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/environment-broker/environment-broker/internal/failure"
@@ -13,7 +15,8 @@ import (
 )
 
 // Apply creates the Shoot and the objects that it refers to, or updates them if an earlier attempt has created them. It
-// preserves the fields that Gardener has set in the meantime. If the existing Shoot has failed, Apply requests a retry. It fails
+// preserves the fields that Gardener has set in the meantime. If the existing Shoot has failed, Apply requests a retry. Like Change,
+// it requests the rollout if the owner has confined changes to the maintenance window. It fails
 // with failure.Conflict if the name belongs to the Shoot of another runtime, or if the Shoot is being deleted, and with
 // failure.Transient if a Shoot with this name is created or changed during the call.
 func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
@@ -48,12 +51,13 @@ func (c *Client) Apply(ctx context.Context, objects *shoot.Objects) error {
 		return err
 	}
 
-	return c.retryFailed(ctx, existing)
+	return c.rollOut(ctx, existing)
 }
 
 // Change updates the Shoot that the caller has read. It fails with failure.Transient if the Shoot has changed since then, so that
 // a replica that was paused cannot undo a later order, and with failure.Conflict if the Shoot is being deleted. Like Apply, it
-// requests a retry of a failed Shoot.
+// requests a retry of a failed Shoot. If the owner of the Shoot has confined changes to the maintenance window, Change requests the
+// rollout, because clients wait for it.
 func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, objects *shoot.Objects) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -77,7 +81,7 @@ func (c *Client) Change(ctx context.Context, read *gardencorev1beta1.Shoot, obje
 		return err
 	}
 
-	return c.retryFailed(ctx, read)
+	return c.rollOut(ctx, read)
 }
 
 // neverStored is a resource version that no object has, because an empty etcd has this revision. The API server compares the
@@ -122,10 +126,31 @@ func (c *Client) apply(ctx context.Context, object client.Object, doing string) 
 	return explain(err, doing, object.GetName())
 }
 
+// rollOut makes Gardener work on a Shoot after an apply, if the apply alone does not. In a Shoot that confines changes of its spec to the
+// maintenance window, they do not increase the generation. Without a request, the last success would look like the success of the
+// apply, which Gardener starts to roll out only hours later.
+func (c *Client) rollOut(ctx context.Context, before *gardencorev1beta1.Shoot) error {
+	maintenance := before.Spec.Maintenance
+	confined := maintenance != nil && ptr.Deref(maintenance.ConfineSpecUpdateRollout, false)
+
+	if confined && !failed(before) {
+		return c.annotate(ctx, before, v1beta1constants.GardenerOperation, v1beta1constants.GardenerOperationReconcile)
+	}
+
+	return c.retryFailed(ctx, before)
+}
+
+// failed reports whether Gardener's last operation on the Shoot has failed.
+func failed(existing *gardencorev1beta1.Shoot) bool {
+	last := existing.Status.LastOperation
+
+	return last != nil && last.State == gardencorev1beta1.LastOperationStateFailed
+}
+
 // retryFailed requests a retry of a Shoot that had failed before the apply. Without this request, Gardener reconciles a failed
 // Shoot only if the apply has changed its spec.
 func (c *Client) retryFailed(ctx context.Context, before *gardencorev1beta1.Shoot) error {
-	if !TakenUp(before) || before.Status.LastOperation.State != gardencorev1beta1.LastOperationStateFailed {
+	if !TakenUp(before) || !failed(before) {
 		return nil
 	}
 

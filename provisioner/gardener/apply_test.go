@@ -78,6 +78,51 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// TestConfinedChange changes Shoots whose owner has confined changes to the maintenance window. The API server does not increase the
+// generation for such a change, so without a request to reconcile the Shoot, the change would seem to have succeeded immediately.
+func TestConfinedChange(t *testing.T) {
+	for _, state := range []gardencorev1beta1.LastOperationState{
+		gardencorev1beta1.LastOperationStateSucceeded, gardencorev1beta1.LastOperationStateFailed,
+	} {
+		for name, write := range map[string]func(b fixture, objects *shoot.Objects) error{
+			"Apply":  func(b fixture, objects *shoot.Objects) error { return b.shoots.Apply(b.Context(), objects) },
+			"Change": func(b fixture, objects *shoot.Objects) error { return b.shoots.Change(b.Context(), b.get(), objects) },
+		} {
+			t.Run(name+string(state), func(t *testing.T) {
+				b := newFixture(t)
+				b.apply(runtimeID)
+
+				confined := b.get()
+				confined.Spec.Maintenance.ConfineSpecUpdateRollout = new(true)
+
+				if err := b.garden.Client().Update(t.Context(), confined); err != nil {
+					t.Fatal(err)
+				}
+
+				confined.Status.ObservedGeneration = confined.Generation
+				confined.Status.LastOperation = &gardencorev1beta1.LastOperation{Type: gardencorev1beta1.LastOperationTypeReconcile, State: state}
+
+				if err := b.garden.Client().Status().Update(t.Context(), confined); err != nil {
+					t.Fatal(err)
+				}
+
+				if err := write(b, b.orderWith(runtimeID, func(config *spec.Cluster) { config.AutoScalerMax = 9 })); err != nil {
+					t.Fatal(err)
+				}
+
+				after := b.get()
+				if after.Generation != confined.Generation+1 || gardener.ProgressOf(after).Done {
+					t.Errorf("generation %d became %d, the progress is %+v", confined.Generation, after.Generation, gardener.ProgressOf(after))
+				}
+
+				if after.Spec.Provider.Workers[0].Maximum != 9 || !*after.Spec.Maintenance.ConfineSpecUpdateRollout || after.Annotations["gardener.cloud/operation"] != "" {
+					t.Errorf("the Shoot is %+v, with the annotations %v", after.Spec, after.Annotations)
+				}
+			})
+		}
+	}
+}
+
 // TestChangeRemovesDroppedPool checks that a change removes a worker pool that it omits. This requires creation and change to
 // use the same field manager: a server-side apply removes only fields that its own manager has set.
 func TestChangeRemovesDroppedPool(t *testing.T) {

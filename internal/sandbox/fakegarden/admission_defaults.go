@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -77,6 +78,20 @@ func reconcileAgain(shoot *gardencorev1beta1.Shoot) {
 		delete(shoot.Annotations, v1beta1constants.GardenerOperation)
 		shoot.Generation++
 	}
+}
+
+// confines implements kubeapi.Options.Defers. If a Shoot confines changes to its maintenance window, only a change of the hibernation
+// increments the generation.
+func confines(old, object client.Object) bool {
+	before, isShoot := old.(*gardencorev1beta1.Shoot)
+	after, stays := object.(*gardencorev1beta1.Shoot)
+	if !isShoot || !stays || after.Spec.Maintenance == nil || !ptr.Deref(after.Spec.Maintenance.ConfineSpecUpdateRollout, false) {
+		return false
+	}
+	asleep := func(shoot *gardencorev1beta1.Shoot) bool {
+		return shoot.Spec.Hibernation != nil && ptr.Deref(shoot.Spec.Hibernation.Enabled, false)
+	}
+	return asleep(before) == asleep(after)
 }
 
 // cloudProfile returns the profile that the Shoot refers to, or nil if it refers to none. In that case, validate rejects the

@@ -85,7 +85,7 @@ func openServer(dir string) (*kubeapi.Server, error) {
 	}
 	var server *kubeapi.Server
 	server, err = kubeapi.Open(kubeapi.Options{
-		Scheme: scheme, Kinds: kinds(), Dir: dir, Types: types, Admit: admit,
+		Scheme: scheme, Kinds: kinds(), Dir: dir, Types: types, Admit: admit, Defers: confines,
 		Subresources: map[string]kubeapi.Subresource{
 			"shoots/adminkubeconfig": kubeapi.Completing(
 				func(ctx context.Context, key client.ObjectKey, request *authenticationv1alpha1.AdminKubeconfigRequest) error {

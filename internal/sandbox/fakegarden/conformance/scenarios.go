@@ -39,6 +39,7 @@ func Lifecycle(t *testing.T, g Garden) {
 	shoot.Spec.Provider.Workers[0].Maximum = 5
 	g.apply(ctx, t, shoot)
 	g.checkChange(ctx, t, shoot.Name, created)
+	g.checkConfinement(ctx, t, shoot)
 	checkAccess(t, access)
 
 	if err := g.Client.Delete(ctx, shoot.DeepCopy()); !apierrors.IsForbidden(err) {
@@ -175,6 +176,29 @@ func (g Garden) checkChange(ctx context.Context, t *testing.T, name string, befo
 	}
 	if now, was := shoot.Spec.Provider.Workers[0].Machine.Image, before.Spec.Provider.Workers[0].Machine.Image; *now.Version != *was.Version {
 		t.Errorf("the machine image changed from %s to %s without a request", *was.Version, *now.Version)
+	}
+}
+
+// checkConfinement makes the Shoot confine changes to its maintenance window, and changes it. This must not increment the generation. A
+// request to reconcile the Shoot must roll out the change.
+func (g Garden) checkConfinement(ctx context.Context, t *testing.T, shoot *gardencorev1beta1.Shoot) {
+	t.Helper()
+	before := g.get(ctx, t, shoot.Name)
+	shoot.Spec.Maintenance = &gardencorev1beta1.Maintenance{ConfineSpecUpdateRollout: new(true)}
+	shoot.Spec.Provider.Workers[0].Maximum = 6
+	g.apply(ctx, t, shoot)
+	confined := g.get(ctx, t, shoot.Name)
+	if confined.Generation != before.Generation || confined.Spec.Provider.Workers[0].Maximum != 6 {
+		t.Errorf("a confined change raised the generation from %d to %d: %+v", before.Generation, confined.Generation, confined.Spec.Provider.Workers)
+	}
+	read := confined.DeepCopy()
+	metav1.SetMetaDataAnnotation(&confined.ObjectMeta, v1beta1constants.GardenerOperation, v1beta1constants.GardenerOperationReconcile)
+	if err := g.Client.Patch(ctx, confined, client.MergeFrom(read)); err != nil {
+		t.Fatalf("requesting a reconciliation: %v", err)
+	}
+	after := g.await(ctx, t, shoot.Name, "its confined change has succeeded", nil, succeeded(gardencorev1beta1.LastOperationTypeReconcile))
+	if after.Generation != before.Generation+1 {
+		t.Errorf("a requested reconciliation raised the generation from %d to %d", before.Generation, after.Generation)
 	}
 }
 

@@ -356,7 +356,7 @@ func (s *Server) admit(ctx context.Context, old, object client.Object) error {
 			return err
 		}
 	}
-	raiseGeneration(old, object)
+	s.raiseGeneration(old, object)
 	return nil
 }
 
@@ -390,15 +390,16 @@ func setMetadata(old, object client.Object) error {
 }
 
 // raiseGeneration increments the generation if the spec has changed or the deletion has started, unless Admit has incremented it
-// already. Kinds without a spec have no generation. A change of metadata or status must not increment it, because controllers
+// already or Options.Defers holds the change back. Kinds without a spec have no generation. A change of metadata or status must not increment it, because controllers
 // compare the generation with the one that they observed.
-func raiseGeneration(old, object client.Object) {
+func (s *Server) raiseGeneration(old, object client.Object) {
 	spec := reflectField(object, "Spec")
 	if old == nil || !spec.IsValid() || object.GetGeneration() != old.GetGeneration() {
 		return
 	}
 	starts := old.GetDeletionTimestamp() == nil && object.GetDeletionTimestamp() != nil
-	if starts || !apiequality.Semantic.DeepEqual(reflectField(old, "Spec").Interface(), spec.Interface()) {
+	deferred := s.options.Defers != nil && s.options.Defers(old, object)
+	if starts || !deferred && !apiequality.Semantic.DeepEqual(reflectField(old, "Spec").Interface(), spec.Interface()) {
 		object.SetGeneration(old.GetGeneration() + 1)
 	}
 }

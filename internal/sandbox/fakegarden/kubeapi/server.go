@@ -95,6 +95,9 @@ type Options struct {
 	// reader objects to read other objects: a request to the server would deadlock, because the change holds the lock. If Admit is
 	// nil, every change is accepted.
 	Admit func(ctx context.Context, objects client.Reader, old, object client.Object) error
+	// Defers reports whether controllers act on a change of the spec only later, so that the change leaves the generation as it is. If
+	// it is nil, each change increments the generation.
+	Defers func(old, object client.Object) bool
 	// Authorize rejects requests for objects of a kind. If it is nil, every request is accepted.
 	Authorize func(r *http.Request, kind Kind) error
 	// Subresources contains the handlers of subresources other than status, keyed by name, such as "serviceaccounts/token". It also
