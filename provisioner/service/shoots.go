@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apis/utils/timewindow"
 
 	"github.com/environment-broker/environment-broker/provisioner/shoot"
 	"github.com/environment-broker/environment-broker/provisioner/validation"
@@ -115,8 +116,8 @@ func readFile(variable, path string, into any, check func() error) error {
 	return nil
 }
 
-// checkWindows rejects times that Gardener would reject. A valid time is HHMMSS with the offset from UTC, for example
-// 030000+0100.
+// checkWindows rejects windows that Gardener would reject. A valid time is HHMMSS with the offset from UTC, for example
+// 030000+0100. Gardener limits the length of a window.
 func checkWindows(windows map[string]gardencorev1beta1.MaintenanceTimeWindow) error {
 	moment := regexp.MustCompile(`^([01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][+-](0[0-9]|1[0-4])[0-5][0-9]$`)
 
@@ -125,6 +126,16 @@ func checkWindows(windows map[string]gardencorev1beta1.MaintenanceTimeWindow) er
 			if !moment.MatchString(text) {
 				return fmt.Errorf("region %s: begin and end must look like 030000+0100, not %q", region, text)
 			}
+		}
+
+		window, err := timewindow.ParseMaintenanceTimeWindow(windows[region].Begin, windows[region].End)
+		if err != nil {
+			return fmt.Errorf("region %s: %w", region, err)
+		}
+
+		shortest, longest := gardencorev1beta1.MaintenanceTimeWindowDurationMinimum, gardencorev1beta1.MaintenanceTimeWindowDurationMaximum
+		if length := window.Duration(); length < shortest || length > longest {
+			return fmt.Errorf("region %s: the time from begin to end must be between %s and %s, not %s", region, shortest, longest, length)
 		}
 	}
 
