@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -74,14 +75,19 @@ func (r ref) sameObject(other ref) bool {
 
 func (r ref) isNamespace() bool { return r.Group == "" && r.Kind == "Namespace" }
 
+// groupDefinitions is the API group of CustomResourceDefinitions.
+const groupDefinitions = "apiextensions.k8s.io"
+
 // isDefinition reports whether the object is a CustomResourceDefinition, which this package calls a definition.
 func (r ref) isDefinition() bool {
-	return r.Group == "apiextensions.k8s.io" && r.Kind == "CustomResourceDefinition"
+	return r.Group == groupDefinitions && r.Kind == "CustomResourceDefinition"
 }
 
-// isCustom reports whether the kind does not belong to Kubernetes itself, judging by its group.
+// isCustom reports whether the kind does not belong to Kubernetes itself, judging by its group. The groups of other projects may have
+// the same suffix as those of Kubernetes. The client's scheme contains the groups of Kubernetes, except those of definitions and API services.
 func (r ref) isCustom() bool {
-	return strings.Contains(r.Group, ".") && !strings.HasSuffix(r.Group, ".k8s.io")
+	return strings.Contains(r.Group, ".") && !scheme.Scheme.IsGroupRegistered(r.Group) && r.Group != groupDefinitions &&
+		r.Group != "apiregistration.k8s.io"
 }
 
 // isBase reports whether other objects depend on objects of this kind. Such kinds are namespaces, definitions, cluster roles and

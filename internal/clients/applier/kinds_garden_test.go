@@ -18,13 +18,16 @@ import (
 
 // definition returns a manifest of a CustomResourceDefinition. versions are JSON fields of its versions, such as "name: v1, served: true".
 func definition(group, kind, scope string, versions ...string) string {
-	text := fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %[2]ss.%[1]s}\nspec:\n  group: %[1]s\n"+
-		"  scope: %[4]s\n  names: {kind: %[3]s, plural: %[2]ss}\n  versions:\n", group, strings.ToLower(kind), kind, scope)
+	text := &strings.Builder{}
+	_, _ = fmt.Fprintf(text, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %[2]ss.%[1]s, annotations: "+
+		"{api-approved.kubernetes.io: \"unapproved, a test\"}}\nspec:\n  group: %[1]s\n  scope: %[4]s\n  names: {kind: %[3]s, plural: %[2]ss}\n  versions:\n",
+		group, strings.ToLower(kind), kind, scope)
+
 	for _, version := range versions {
-		text += "  - {" + version + ", schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
+		_, _ = fmt.Fprintf(text, "  - {%s, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n", version)
 	}
 
-	return text + "---\n"
+	return text.String() + "---\n"
 }
 
 func (f *fixture) group() string { return f.namespace + ".example.com" }
@@ -172,4 +175,34 @@ func TestSecretKeys(t *testing.T) {
 	f.apply(owner, manifest("user: u"))
 	keys("map[encoded:a user:u]")
 	f.remove(owner)
+}
+
+// TestCustomKindsOfKubernetesGroups removes an object of a custom kind, and an object that stands for its operator. The operator must stay until
+// it has removed the finalizer of the custom object, even if the group has the same suffix as groups of Kubernetes, as that of the Gateway API.
+func TestCustomKindsOfKubernetesGroups(t *testing.T) {
+	f := newFixture(t)
+	group := f.namespace + ".networking.k8s.io"
+	definitions, owner := applier.BundleDeployment("definitions-"+f.namespace), applier.BundleDeployment("operator-"+f.namespace)
+
+	f.apply(definitions, definition(group, "Thing", "Cluster", "name: v1, served: true, storage: true"))
+	f.apply(owner, configMap("operator", "1")+"apiVersion: "+group+"/v1\nkind: Thing\nmetadata: {name: one, finalizers: [example.com/operator]}\n")
+
+	progress, err := f.applier.Remove(t.Context(), f.cluster, owner)
+	if err != nil || progress.Done || f.data("operator") == nil {
+		t.Errorf("got %+v, %v, the operator is %v", progress, err, f.data("operator"))
+	}
+
+	thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Thing", "metadata": map[string]any{"name": "one"}}}
+	if !f.exists(thing) || thing.GetDeletionTimestamp() == nil {
+		t.Errorf("the object is %+v", thing)
+	}
+
+	thing.SetFinalizers(nil)
+
+	if err := f.Update(t.Context(), thing); err != nil {
+		t.Fatal(err)
+	}
+
+	f.remove(owner)
+	f.remove(definitions)
 }
