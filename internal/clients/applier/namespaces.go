@@ -20,7 +20,8 @@ const (
 )
 
 // reasonToKeepNamespace returns the reason why a namespace must not be deleted, or "". There is a reason if the namespace
-// contains an object of another owner, which would be deleted too, or if it is a standard namespace such as kube-system.
+// contains an object that would be deleted too, although it has another owner or must be kept, or if it is a standard namespace such
+// as kube-system.
 func (w *work) reasonToKeepNamespace(ctx context.Context, namespace ref) (string, error) {
 	if slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}, namespace.Name) {
 		return "it is a standard namespace of Kubernetes", nil
@@ -44,8 +45,8 @@ func (w *work) reasonToKeepNamespace(ctx context.Context, namespace ref) (string
 	return "", nil
 }
 
-// foreignObject searches the objects of one kind for an object of another owner. It returns the reason why the namespace must not be
-// deleted, or "".
+// foreignObject searches the objects of one kind for an object of another owner, or one that must be kept. It returns the reason why the
+// namespace must not be deleted, or "".
 func (w *work) foreignObject(ctx context.Context, kind schema.GroupVersionKind, namespace string) (string, error) {
 	next := ""
 	for range maxPages {
@@ -56,6 +57,9 @@ func (w *work) foreignObject(ctx context.Context, kind schema.GroupVersionKind, 
 			return "", err
 		}
 		for _, object := range found.Items {
+			if object.Annotations[AnnotationPolicy] == policyKeep && object.DeletionTimestamp == nil {
+				return fmt.Sprintf("it contains %s %s, which has the annotation %s: %s", kind.Kind, object.Name, AnnotationPolicy, policyKeep), nil
+			}
 			if w.isForeign(kind.Kind, object) {
 				return fmt.Sprintf("it contains %s %s, which does not belong to %s", kind.Kind, object.Name, w.owner.title), nil
 			}

@@ -291,6 +291,31 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// TestNamespaceOfKeptObject verifies that a namespace is not removed while it contains an object with Helm's annotation, although the
+// namespace belongs to the owner.
+func TestNamespaceOfKeptObject(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("keeps-in-" + f.namespace)
+	kept := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, annotations: {helm.sh/resource-policy: keep}}\ndata: {key: \"1\"}\n---\n"
+
+	for _, part := range []string{"upgraded-", "removed-"} {
+		content := f.content(kept + configMap("other", "1"))
+		content.Parts[0].Namespace = part + f.namespace
+		f.until(func() (applier.Progress, error) { return f.applier.Apply(t.Context(), f.cluster, owner, content) })
+
+		if part == "upgraded-" {
+			f.apply(owner, configMap("other", "1"))
+		} else {
+			f.remove(owner)
+		}
+
+		namespace := &corev1.Namespace{}
+		if err := f.Get(t.Context(), client.ObjectKey{Name: part + f.namespace}, namespace); err != nil || namespace.DeletionTimestamp != nil {
+			t.Errorf("the namespace %s of the kept object is being deleted: %v", part+f.namespace, err)
+		}
+	}
+}
+
 // TestRecreatedKinds verifies that objects with AnnotationRecreate are created again if an immutable field changes. The API server reports
 // such changes with different texts.
 func TestRecreatedKinds(t *testing.T) {
