@@ -265,7 +265,9 @@ func (w *work) dryRun(ctx context.Context, object, present *unstructured.Unstruc
 			return nil, w.collision(present)
 		}
 
-		leaveReplicas(object, present)
+		if err := w.leaveReplicas(ctx, object, present); err != nil {
+			return nil, w.objectError(object, err)
+		}
 
 		if w.checkDefinition != nil && refOf(object).isDefinition() {
 			if err := w.checkDefinition(ctx, w.client, present, object); err != nil {

@@ -3,6 +3,7 @@
 package applier_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -134,8 +136,17 @@ func TestScaledReplicas(t *testing.T) {
 		// repaired is the number of replicas after an apply with 2 replicas, and upgraded is the number after a later apply with 3.
 		repaired, upgraded int32
 	}{
-		"autoscaler": {"a HorizontalPodAutoscaler has set the number", scale("kube-controller-manager"), 7, 7},
-		"user":       {"a user has set the number", scale("kubectl"), 2, 3},
+		"autoscaler": {"a HorizontalPodAutoscaler has set the number", func(found *appsv1.Deployment) error {
+			made := &autoscalingv2.HorizontalPodAutoscaler{
+				ObjectMeta: metav1.ObjectMeta{Namespace: found.Namespace, Name: "autoscaler"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+					ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: found.Name}, MaxReplicas: 9,
+				},
+			}
+
+			return errors.Join(f.Create(t.Context(), made), scale("kube-controller-manager")(found))
+		}, 7, 7},
+		"former": {"a HorizontalPodAutoscaler that was deleted has set the number", scale("kube-controller-manager"), 2, 3},
+		"user":   {"a user has set the number", scale("kubectl"), 2, 3},
 		"controller": {"the controller of the Deployment reports its status", func(found *appsv1.Deployment) error {
 			found.Status.Replicas = 1
 
@@ -182,6 +193,43 @@ func TestScaledReplicas(t *testing.T) {
 
 		f.remove(owner)
 	}
+}
+
+// TestAutoscalerOfBundle verifies that an apply keeps the number of replicas while the content has a HorizontalPodAutoscaler, even if
+// somebody has deleted it, and sets the number when the content omits the HorizontalPodAutoscaler.
+func TestAutoscalerOfBundle(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("autoscaled-" + f.namespace)
+	deployment := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: one}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: it}}\n" +
+		"  template:\n    metadata: {labels: {app: it}}\n    spec: {containers: [{name: c, image: i}]}\n---\n"
+	autoscaler := "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: one}\n" +
+		"spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: one}}\n"
+
+	found := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "one"}}
+	has := func(replicas int32) {
+		t.Helper()
+
+		if !f.exists(found) || *found.Spec.Replicas != replicas {
+			t.Errorf("got %d replicas, want %d", *found.Spec.Replicas, replicas)
+		}
+	}
+
+	f.apply(owner, deployment+autoscaler)
+
+	wanted := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
+	if err := f.SubResource("scale").Update(t.Context(), found, client.WithSubResourceBody(wanted), client.FieldOwner("kube-controller-manager")); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := f.Delete(t.Context(), &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: found.ObjectMeta}); err != nil {
+		t.Fatal(err)
+	}
+
+	f.apply(owner, deployment+autoscaler)
+	has(7)
+	f.apply(owner, deployment)
+	has(2)
+	f.remove(owner)
 }
 
 func TestCompare(t *testing.T) {
