@@ -124,6 +124,14 @@ func lines(object, other *unstructured.Unstructured, mark string, masked []strin
 		}
 	}
 
+	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
+		metadata["finalizers"] = finalizers
+	}
+
+	if owners := object.GetOwnerReferences(); len(owners) > 0 {
+		metadata["ownerReferences"] = owners
+	}
+
 	fields["metadata"] = metadata
 
 	text, err := yaml.Marshal(maskedIn(fields, masked))

@@ -94,3 +94,15 @@ func TestMaskedComparison(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 }
+
+// TestComparisonOfFinalizers shows a difference in the finalizers, which the installation would change.
+func TestComparisonOfFinalizers(t *testing.T) {
+	before := configMapOf("one", 1)
+	after := before.DeepCopy()
+	after.SetFinalizers([]string{"example.com/one"})
+
+	found := comparison("b", []applier.Difference{{Action: applier.ActionChange, Object: "one", Before: before, After: after}}, nil)
+	if got := found.Differences[0].Diff; !strings.Contains(got, "+  - example.com/one") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -286,13 +286,13 @@ func changes(present, applied *unstructured.Unstructured) bool {
 	return !equality.Semantic.DeepEqual(relevant(present), relevant(applied))
 }
 
-// relevant returns the fields to compare: labels, annotations, and everything outside metadata and status. The API
-// server sets the other fields.
+// relevant returns the fields to compare: labels, annotations, finalizers, owner references, and everything outside metadata and status. The
+// API server sets the other fields.
 func relevant(object *unstructured.Unstructured) map[string]any {
 	fields := maps.Clone(object.Object)
 	delete(fields, "status")
 
-	fields["metadata"] = []map[string]string{object.GetLabels(), object.GetAnnotations()}
+	fields["metadata"] = []any{object.GetLabels(), object.GetAnnotations(), object.GetFinalizers(), object.GetOwnerReferences()}
 
 	return fields
 }

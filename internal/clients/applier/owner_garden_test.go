@@ -279,6 +279,29 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// TestChangedFinalizers applies content that differs only in the finalizers or in the owner references of an object.
+func TestChangedFinalizers(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("finalizers-" + f.namespace)
+	f.apply(owner, configMap("one", "1")+configMap("other", "1"))
+
+	reference := fmt.Sprintf("ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: other, uid: %s}]", f.configMap("other").UID)
+
+	for _, row := range []struct {
+		fields                 string
+		finalizers, references int
+	}{{"finalizers: [example.com/one]", 1, 0}, {"finalizers: [example.com/one, example.com/two]", 2, 0}, {reference, 0, 1}, {"", 0, 0}} {
+		text := strings.Replace(configMap("one", "1"), "metadata: {name: one", "metadata: {name: one, "+row.fields, 1)
+		f.apply(owner, text+configMap("other", "1"))
+
+		if found := f.configMap("one"); len(found.Finalizers) != row.finalizers || len(found.OwnerReferences) != row.references {
+			t.Errorf("with %q: finalizers %v, owner references %v", row.fields, found.Finalizers, found.OwnerReferences)
+		}
+	}
+
+	f.remove(owner)
+}
+
 // TestStrayObject verifies that an object is removed if a replica without a lease created it, and that a copy of an object is not
 // removed.
 func TestStrayObject(t *testing.T) {
