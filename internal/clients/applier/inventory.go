@@ -83,6 +83,10 @@ func (r ref) isDefinition() bool {
 	return r.Group == groupDefinitions && r.Kind == "CustomResourceDefinition"
 }
 
+func (r ref) isClusterRole() bool {
+	return r.Group == "rbac.authorization.k8s.io" && r.Kind == "ClusterRole"
+}
+
 // isCustom reports whether the kind does not belong to Kubernetes itself, judging by its group. The groups of other projects may have
 // the same suffix as those of Kubernetes. The client's scheme contains the groups of Kubernetes, except those of definitions and API services.
 func (r ref) isCustom() bool {
@@ -93,7 +97,7 @@ func (r ref) isCustom() bool {
 // isBase reports whether other objects depend on objects of this kind. Such kinds are namespaces, definitions, cluster roles and
 // cluster-scoped classes. A class in a namespace needs this namespace itself.
 func (r ref) isBase() bool {
-	return r.isNamespace() || r.isDefinition() || r.Group == "rbac.authorization.k8s.io" && r.Kind == "ClusterRole" ||
+	return r.isNamespace() || r.isDefinition() || r.isClusterRole() ||
 		strings.HasSuffix(r.Kind, "Class") && r.Namespace == ""
 }
 

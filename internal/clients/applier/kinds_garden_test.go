@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -205,4 +206,45 @@ func TestCustomKindsOfKubernetesGroups(t *testing.T) {
 
 	f.remove(owner)
 	f.remove(definitions)
+}
+
+// TestAggregatedClusterRole verifies that an apply keeps the rules that Kubernetes writes into a ClusterRole with an aggregation rule.
+// Otherwise, the applier and Kubernetes would undo each other's changes.
+func TestAggregatedClusterRole(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("aggregated-" + f.namespace)
+	manifest := func(rules string) string {
+		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + f.namespace + "}\n" +
+			"aggregationRule: {clusterRoleSelectors: [{matchLabels: {aggregate: it}}]}\nrules: [" + rules + "]\n"
+	}
+
+	f.apply(owner, manifest(""))
+
+	written := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest("{apiGroups: [''], resources: [pods], verbs: [get]}")), &written.Object); err != nil {
+		t.Fatal(err)
+	}
+
+	unstructured.RemoveNestedField(written.Object, "aggregationRule")
+
+	if err := f.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(written), client.FieldOwner("clusterrole-aggregation-controller"), client.ForceOwnership); err != nil {
+		t.Fatal(err)
+	}
+
+	before := written.GetResourceVersion()
+
+	for _, rules := range []string{"", "{apiGroups: [''], resources: [secrets], verbs: [get]}"} {
+		f.apply(owner, manifest(rules))
+
+		found := &rbacv1.ClusterRole{}
+		if err := f.Get(t.Context(), client.ObjectKey{Name: f.namespace}, found); err != nil {
+			t.Fatal(err)
+		}
+
+		if len(found.Rules) != 1 || found.Rules[0].Resources[0] != "pods" || found.ResourceVersion != before {
+			t.Errorf("with the rules [%s]: got %+v, version %s after %s", rules, found.Rules, found.ResourceVersion, before)
+		}
+	}
+
+	f.remove(owner)
 }

@@ -37,6 +37,7 @@ func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown
 	for _, object := range objects {
 		dropServerFields(object)
 		moveStringData(object)
+		dropAggregatedRules(object)
 		namespaced, err := w.namespaced(object, defined)
 		switch {
 		case meta.IsNoMatchError(err):
@@ -84,6 +85,14 @@ func (w *work) prepare(ctx context.Context, part Part) (result prepared, unknown
 func dropServerFields(object *unstructured.Unstructured) {
 	for _, field := range []string{"uid", "resourceVersion", "managedFields"} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+}
+
+// dropAggregatedRules removes the rules of a ClusterRole with an aggregation rule. Manifests often contain an empty list there. Kubernetes
+// writes the rules of the selected ClusterRoles into it, and each apply of the list would remove them.
+func dropAggregatedRules(object *unstructured.Unstructured) {
+	if refOf(object).isClusterRole() && object.Object["aggregationRule"] != nil {
+		delete(object.Object, "rules")
 	}
 }
 
