@@ -345,14 +345,30 @@ func (w *work) resolve(ctx context.Context, err error) (waiting string, _ error)
 	return fmt.Sprintf("%s is being recreated, because a changed field is immutable", object.ref), nil
 }
 
-// dropInvalidCABundle removes the CA bundle of a definition's conversion webhook unless it contains a certificate. Releases
-// contain a placeholder there, which a controller replaces later. Since Kubernetes 1.31 the API server rejects such a
-// placeholder.
+// dropInvalidCABundle removes the CA bundles of a definition's conversion webhook and of the webhooks in a configuration unless they
+// contain a certificate. Releases contain a placeholder there, which a controller replaces later. Since Kubernetes 1.31 the API server
+// rejects such a placeholder in a definition. In a configuration, each apply of the placeholder would remove the certificate.
 func dropInvalidCABundle(object *unstructured.Unstructured) {
-	path := []string{"spec", "conversion", "webhook", "clientConfig", "caBundle"}
+	if refOf(object).isDefinition() {
+		dropUnlessCertificate(object.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+	}
 
-	bundle, found, err := unstructured.NestedString(object.Object, path...)
-	if !refOf(object).isDefinition() || !found || err != nil {
+	if !slices.Contains(kindsLast(), object.GetKind()) {
+		return
+	}
+
+	webhooks, _ := object.Object["webhooks"].([]any)
+	for _, each := range webhooks {
+		if webhook, ok := each.(map[string]any); ok {
+			dropUnlessCertificate(webhook, "clientConfig", "caBundle")
+		}
+	}
+}
+
+// dropUnlessCertificate removes the field unless it contains a certificate.
+func dropUnlessCertificate(fields map[string]any, path ...string) {
+	bundle, found, err := unstructured.NestedString(fields, path...)
+	if !found || err != nil {
 		return
 	}
 
@@ -362,7 +378,7 @@ func dropInvalidCABundle(object *unstructured.Unstructured) {
 		}
 	}
 
-	unstructured.RemoveNestedField(object.Object, path...)
+	unstructured.RemoveNestedField(fields, path...)
 }
 
 // kindsFirst lists the kinds that are applied first, in this order: kinds that other objects need, then identities and

@@ -3,10 +3,12 @@
 package applier_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -244,6 +246,45 @@ func TestAggregatedClusterRole(t *testing.T) {
 		if len(found.Rules) != 1 || found.Rules[0].Resources[0] != "pods" || found.ResourceVersion != before {
 			t.Errorf("with the rules [%s]: got %+v, version %s after %s", rules, found.Rules, found.ResourceVersion, before)
 		}
+	}
+
+	f.remove(owner)
+}
+
+// TestInjectedCABundle verifies that an apply keeps the CA bundle that a controller writes into a webhook configuration, if the manifest
+// has only a placeholder for it.
+func TestInjectedCABundle(t *testing.T) {
+	f := newFixture(t)
+	owner := applier.BundleDeployment("injected-" + f.namespace)
+	manifest := func(bundle string) string {
+		return "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: " + f.namespace + "}\nwebhooks:\n" +
+			"- name: one.example.com\n  sideEffects: None\n  admissionReviewVersions: [v1]\n" +
+			"  rules: [{apiGroups: [" + f.group() + "], apiVersions: [v1], operations: [CREATE], resources: [things]}]\n" +
+			"  clientConfig: {service: {namespace: " + f.namespace + ", name: one}, caBundle: " + bundle + "}\n"
+	}
+
+	f.apply(owner, manifest("Cg=="))
+
+	authority := base64.StdEncoding.EncodeToString(api.CAData)
+	injected := &unstructured.Unstructured{}
+
+	if err := yaml.Unmarshal([]byte(manifest(authority)), &injected.Object); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := f.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(injected), client.FieldOwner("cainjector"), client.ForceOwnership); err != nil {
+		t.Fatal(err)
+	}
+
+	f.apply(owner, manifest("Cg=="))
+
+	found := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := f.Get(t.Context(), client.ObjectKey{Name: f.namespace}, found); err != nil {
+		t.Fatal(err)
+	}
+
+	if string(found.Webhooks[0].ClientConfig.CABundle) != string(api.CAData) {
+		t.Errorf("the CA bundle is %q", found.Webhooks[0].ClientConfig.CABundle)
 	}
 
 	f.remove(owner)
