@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"github.com/environment-broker/environment-broker/internal/clients/edp"
+	"github.com/environment-broker/environment-broker/internal/clients/reconciler"
 	"github.com/environment-broker/environment-broker/internal/environment"
 )
 
@@ -13,18 +14,23 @@ func (i formerInstance) objectsOf(instance environment.Instance) []environment.O
 
 	var objects []environment.OutsideObject
 
-	add := func(exists bool, system, kind, key string) {
-		if exists && key != "" {
-			objects = append(objects, environment.OutsideObject{
-				InstanceID: instance.ID, System: system, Kind: kind, Key: key, State: environment.OutsideCreated,
-			})
+	add := func(exists bool, object environment.OutsideObject) {
+		if exists && object.Key != "" {
+			objects = append(objects, object)
 		}
 	}
 
-	add(newest.InternalEvaluation != "0", environment.SystemAvS, environment.KindInternalEvaluation, newest.InternalEvaluation)
-	add(newest.ExternalEvaluation != "0", environment.SystemAvS, environment.KindExternalEvaluation, newest.ExternalEvaluation)
-	add(newest.EDP && !instance.Suspended, environment.SystemEDP, environment.KindDataTenant, edp.TenantName(instance.SubAccountID))
-	add(newest.Reconciler && !instance.Suspended, environment.SystemReconciler, environment.KindCluster, i.RuntimeID)
+	add(newest.InternalEvaluation != "0", evaluation(instance, environment.KindInternalEvaluation, newest.InternalEvaluation))
+	add(newest.ExternalEvaluation != "0", evaluation(instance, environment.KindExternalEvaluation, newest.ExternalEvaluation))
+	add(newest.EDP && !instance.Suspended, edp.Record(instance.ID, instance.SubAccountID, environment.OutsideCreated))
+	add(newest.Reconciler && !instance.Suspended, reconciler.Record(instance.ID, i.RuntimeID, environment.OutsideCreated))
 
 	return objects
+}
+
+// evaluation returns the record of an evaluation in AvS.
+func evaluation(instance environment.Instance, kind, id string) environment.OutsideObject {
+	return environment.OutsideObject{
+		InstanceID: instance.ID, System: environment.SystemAvS, Kind: kind, Key: id, State: environment.OutsideCreated,
+	}
 }

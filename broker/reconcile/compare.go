@@ -24,6 +24,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 )
 
 const (
@@ -40,7 +41,7 @@ type Accounts interface {
 }
 
 // Comparer compares instances with runtimes and restores lost instances. It implements operatorserver.Differences and is safe for
-// concurrent use. All fields are required.
+// concurrent use. All fields except Systems are required.
 type Comparer struct {
 	DB          *storage.DB
 	Instances   *instances.Store
@@ -48,6 +49,8 @@ type Comparer struct {
 	Bindings    *bindings.Store
 	Endpoints   *endpoints.Store
 	Leftovers   *leftovers.Store
+	Objects     *outsideobjects.Store
+	Systems     Systems
 	Recorder    *audit.Recorder
 	Provisioner *Provisioner
 	Accounts    Accounts

@@ -28,6 +28,7 @@ import (
 	"github.com/environment-broker/environment-broker/storage/instances"
 	"github.com/environment-broker/environment-broker/storage/leftovers"
 	"github.com/environment-broker/environment-broker/storage/operations"
+	"github.com/environment-broker/environment-broker/storage/outsideobjects"
 	"github.com/environment-broker/environment-broker/storage/storagetest"
 )
 
@@ -79,6 +80,11 @@ func onEach(t *testing.T, test func(f *fixture)) {
 			t.Fatal(err)
 		}
 
+		objects, err := outsideobjects.Open(ctx, db, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+
 		entries, err := auditlog.Open(ctx, db, time.Hour)
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +99,7 @@ func onEach(t *testing.T, test func(f *fixture)) {
 		}
 
 		f.Comparer = &reconcile.Comparer{
-			DB: db, Instances: rows, Operations: orders, Bindings: access, Endpoints: addresses, Leftovers: left,
+			DB: db, Instances: rows, Operations: orders, Bindings: access, Endpoints: addresses, Leftovers: left, Objects: objects,
 			Recorder:    audit.NewRecorder(entries, db, clock, logging.Discard()),
 			Provisioner: reconcile.NewProvisioner(address, http.DefaultTransport), Accounts: f, Clock: clock, Log: logging.Discard(),
 		}

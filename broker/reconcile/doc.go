@@ -3,8 +3,9 @@
 // Provisioner finds between its runtimes, Gardener and Director.
 //
 // The Provisioner stores a copy of each instance as client data of its runtime, so a lost row can be restored from the
-// Provisioner. The package never changes runtimes or credentials: for these, a difference lists the commands that an operator can
-// run.
+// Provisioner. A restoration also records the objects that the instance may have in other systems, if their names can be derived, so
+// that the deletion of the instance removes them. The package never changes runtimes or credentials: for these, a difference lists the
+// commands that an operator can run.
 //
 // Deleted instances stay deleted: the runtime of a leftover is neither reported as a difference, while a cleanup has to remove it, nor
 // restored as an instance.

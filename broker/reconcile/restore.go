@@ -17,7 +17,7 @@ import (
 const reasonRestored = "restored from the data of the runtime"
 
 // Restore implements operatorserver.Differences. It adds the row of an instance whose runtime exists in the Provisioner, with a
-// succeeded operation. It rejects the runtime of a leftover, because the instance was deleted or suspended, and all other differences,
+// succeeded operation and the records of its objects in other systems. It rejects the runtime of a leftover, because the instance was deleted or suspended, and all other differences,
 // because only the Provisioner can restore the records that they concern.
 func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Difference) error {
 	if difference.Kind != operatorapi.DifferenceKindRuntimeWithoutInstance {
@@ -38,7 +38,12 @@ func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Differenc
 		return err
 	}
 
-	err = c.DB.InTx(ctx, func(tx storage.Tx) error { return c.insert(ctx, tx, instance) })
+	objects, err := c.Systems.objectsOf(ctx, instance)
+	if err != nil {
+		return err
+	}
+
+	err = c.DB.InTx(ctx, func(tx storage.Tx) error { return c.insert(ctx, tx, instance, objects) })
 	if storage.IsDuplicate(err) {
 		return failure.Wrap(failure.Conflict, err,
 			"another instance now has the ID or the Shoot name of instance %s, or is the only instance that its plan allows for the account", instance.ID)
@@ -47,8 +52,9 @@ func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Differenc
 	return err
 }
 
-// insert adds the instance's row, a succeeded operation and the entry in the audit log. The broker reads the runtime's address later.
-func (c *Comparer) insert(ctx context.Context, tx storage.Tx, instance environment.Instance) error {
+// insert adds the instance's row, a succeeded operation, the records of its objects in other systems, and the entry in the audit log. The
+// broker reads the runtime's address later.
+func (c *Comparer) insert(ctx context.Context, tx storage.Tx, instance environment.Instance, objects []environment.OutsideObject) error {
 	now := c.Clock.Now()
 
 	insertion, err := c.Instances.Insertion(instance)
@@ -89,6 +95,12 @@ func (c *Comparer) insert(ctx context.Context, tx storage.Tx, instance environme
 
 	if err := c.Endpoints.Add(ctx, tx, instance.ID, now); err != nil {
 		return err
+	}
+
+	for _, object := range objects {
+		if err := c.Objects.Insert(ctx, tx, object, now); err != nil {
+			return err
+		}
 	}
 
 	return c.Recorder.Record(ctx, tx, auditlog.Entry{

@@ -99,10 +99,18 @@ func upgradeSteps(processes []process.Process[environment.Data]) func(kind strin
 }
 
 // comparer returns a Comparer, which compares the instances with the Provisioner's runtimes.
-func (s *Service) comparer(stores stores, recorder *audit.Recorder, provisioner *reconcile.Provisioner, access clusterclient.Access) *reconcile.Comparer {
+func (s *Service) comparer(stores stores, connected upstreams, recorder *audit.Recorder, provisioner *reconcile.Provisioner,
+	access clusterclient.Access,
+) *reconcile.Comparer {
+	systems := reconcile.Systems{EDP: connected.edp != nil, Reconciler: connected.reconciler != nil}
+	if connected.lifecycleManager != nil {
+		systems.Kyma = connected.kyma
+	}
+
 	return &reconcile.Comparer{
 		DB: s.DB, Instances: stores.instances, Operations: stores.operations, Bindings: stores.bindings, Endpoints: stores.endpoints,
-		Leftovers: stores.leftovers, Recorder: recorder, Provisioner: provisioner, Accounts: access, Clock: clock.RealClock{}, Log: s.Log,
+		Leftovers: stores.leftovers, Objects: stores.objects, Systems: systems,
+		Recorder: recorder, Provisioner: provisioner, Accounts: access, Clock: clock.RealClock{}, Log: s.Log,
 	}
 }
 

@@ -230,7 +230,7 @@ func (s *Service) build(ctx context.Context, config Config) error {
 
 	recorder := audit.NewRecorder(stores.entries, s.DB, clock.RealClock{}, s.Log)
 	expirer, estimator := stores.expirer(config.ExpirationPeriods, recorder, wake), estimate.New(stores.instances, stores.operations)
-	cleaner, comparer := s.cleaner(stores, processes, recorder, wake), s.comparer(stores, recorder, operatorAPI, access)
+	cleaner, comparer := s.cleaner(stores, processes, recorder, wake), s.comparer(stores, connected, recorder, operatorAPI, access)
 
 	// The jobs that remove bindings and instances need some options of the handler, and the operator API in the handler needs the
 	// jobs. Therefore, set these options first.

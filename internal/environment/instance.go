@@ -66,6 +66,9 @@ type Instance struct {
 // runtime uses the credentials of this account even if the instance was moved to another account.
 func (i Instance) RuntimeTenant() string { return cmp.Or(i.SubscriptionAccountID, i.GlobalAccountID) }
 
+// InEDP reports whether the instance has a subaccount to register in the Event Data Platform. A tenant's own cluster is not registered.
+func (i Instance) InEDP() bool { return i.Request.Cluster.Own == nil && i.SubAccountID != "" }
+
 // Platforms returns the names of the platforms that may use the instance, the owner first.
 func (i Instance) Platforms() []string { return slices.Concat([]string{i.Platform}, i.SharedWith) }
 

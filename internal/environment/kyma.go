@@ -44,6 +44,11 @@ func (i Instance) InLifecycleManager() bool {
 	return i.Request.Cluster.Kyma.InstalledBy(InstallerLifecycleManager)
 }
 
+// InReconciler reports whether the Reconciler installs Kyma on the instance's runtime.
+func (i Instance) InReconciler() bool {
+	return i.Request.Cluster.Kyma.InstalledBy(InstallerReconciler)
+}
+
 // KymaInstallation is the configuration that the broker sends to the Kyma installer.
 type KymaInstallation struct {
 	Version string

@@ -83,7 +83,7 @@ func managed(operation Operation) bool { return operation.Data.Instance.Request.
 
 // registrable reports whether the instance has a subaccount to register in EDP.
 func registrable(operation Operation) bool {
-	return managed(operation) && operation.Data.Instance.SubAccountID != ""
+	return operation.Data.Instance.InEDP()
 }
 
 // external reports whether the instance gets an external evaluation in AvS.

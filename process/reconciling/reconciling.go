@@ -70,10 +70,8 @@ func Off() error {
 // Installs returns the condition that holds if the Reconciler installs Kyma on the runtime.
 func Installs() process.Condition[environment.Data] {
 	return process.Condition[environment.Data]{
-		Text: "the Reconciler installs Kyma",
-		Holds: func(operation Operation) bool {
-			return operation.Data.Instance.Request.Cluster.Kyma.InstalledBy(environment.InstallerReconciler)
-		},
+		Text:  "the Reconciler installs Kyma",
+		Holds: func(operation Operation) bool { return operation.Data.Instance.InReconciler() },
 	}
 }
 

@@ -81,8 +81,8 @@ func (s *Store) Set(ctx context.Context, by process.Record, object environment.O
 	return s.fenced(ctx, by, statements...)
 }
 
-// Insert adds the record of an object that another program has created, in the caller's transaction. The instance must not yet
-// have a record with the same system and kind.
+// Insert adds the record of an object that another program has created, or whose record was lost, in the caller's transaction. The
+// instance must not yet have a record with the same system and kind.
 func (s *Store) Insert(ctx context.Context, tx storage.Tx, object environment.OutsideObject, now time.Time) error {
 	_, err := storage.Exec(ctx, tx, `INSERT INTO outside_objects (instance_id, system, kind, object_key, state, updated_at) VALUES (?, ?, ?, ?, ?, ?)`,
 		object.InstanceID, object.System, object.Kind, object.Key, string(object.State), storage.At(now))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/environment-broker/environment-broker/internal/environment"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/internal/secret"
 	"github.com/environment-broker/environment-broker/internal/upstream"
@@ -60,6 +61,13 @@ type Tenant struct {
 
 // TenantName returns the name of the data tenant of a subaccount. Subaccounts that differ only in case have the same data tenant.
 func TenantName(subaccount string) string { return strings.ToLower(subaccount) }
+
+// Record returns the broker's record of the data tenant of an instance's subaccount.
+func Record(instanceID, subaccount string, state environment.OutsideState) environment.OutsideObject {
+	return environment.OutsideObject{
+		InstanceID: instanceID, System: environment.SystemEDP, Kind: environment.KindDataTenant, Key: TenantName(subaccount), State: state,
+	}
+}
 
 // The keys of the metadata entries.
 const (

@@ -64,6 +64,16 @@ type Objects struct {
 	kyma   unstructured.Unstructured
 }
 
+// Records returns the broker's records of both objects for an instance.
+func (o Objects) Records(instanceID string, state environment.OutsideState) []environment.OutsideObject {
+	record := environment.OutsideObject{InstanceID: instanceID, System: environment.SystemLifecycleManager, State: state}
+	kubeconfig, kyma := record, record
+	kubeconfig.Kind, kubeconfig.Key = environment.KindKubeconfig, o.Secret.String()
+	kyma.Kind, kyma.Key = environment.KindKymaResource, o.Kyma.String()
+
+	return []environment.OutsideObject{kubeconfig, kyma}
+}
+
 // Channel returns the channel of the Kyma resource, or an empty string if Lifecycle Manager chooses it.
 func (o Objects) Channel() string {
 	channel, _, _ := unstructured.NestedString(o.kyma.Object, "spec", "channel")

@@ -99,6 +99,13 @@ func NewCluster(instance environment.Instance, kubeconfig secret.String, domain,
 	return cluster
 }
 
+// Record returns the broker's record of an instance's cluster.
+func Record(instanceID, runtimeID string, state environment.OutsideState) environment.OutsideObject {
+	return environment.OutsideObject{
+		InstanceID: instanceID, System: environment.SystemReconciler, Kind: environment.KindCluster, Key: runtimeID, State: state,
+	}
+}
+
 // Encode returns the cluster as JSON for storage, without its kubeconfig. Decode reverses it.
 func (c Cluster) Encode() (secret.String, error) {
 	c.Kubeconfig = ""
