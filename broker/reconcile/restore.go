@@ -17,8 +17,8 @@ import (
 const reasonRestored = "restored from the data of the runtime"
 
 // Restore implements operatorserver.Differences. It adds the row of an instance whose runtime exists in the Provisioner, with a
-// succeeded operation and the records of its objects in other systems. It rejects the runtime of a leftover, because the instance was deleted or suspended, and all other differences,
-// because only the Provisioner can restore the records that they concern.
+// succeeded operation and the records of its objects in other systems. It rejects the runtime of a leftover, because the instance was
+// deleted or suspended, and all other differences, because only the Provisioner can restore the records that they concern.
 func (c *Comparer) Restore(ctx context.Context, difference operatorapi.Difference) error {
 	if difference.Kind != operatorapi.DifferenceKindRuntimeWithoutInstance {
 		return failure.New(failure.Conflict, "only the Provisioner can restore this record: run 'ebctl provisioner reconcile'")

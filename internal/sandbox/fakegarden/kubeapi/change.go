@@ -390,8 +390,8 @@ func setMetadata(old, object client.Object) error {
 }
 
 // raiseGeneration increments the generation if the spec has changed or the deletion has started, unless Admit has incremented it
-// already or Options.Defers holds the change back. Kinds without a spec have no generation. A change of metadata or status must not increment it, because controllers
-// compare the generation with the one that they observed.
+// already or Options.Defers holds the change back. Kinds without a spec have no generation. A change of metadata or status must not
+// increment it, because controllers compare the generation with the one that they observed.
 func (s *Server) raiseGeneration(old, object client.Object) {
 	spec := reflectField(object, "Spec")
 	if old == nil || !spec.IsValid() || object.GetGeneration() != old.GetGeneration() {
