@@ -15,7 +15,7 @@ func TestStepsAreDescribed(t *testing.T) {
 
 	database := map[string]bool{
 		"Record_Configuration": true, "Mark_Deleted": true,
-		"Starting": true, "Init_Step": true, "Update_Kyma_Initialization": true, "Resolve_Target_Secret": true,
+		"Starting": true, "Init_Step": true, "Update_Kyma_Initialization": true, "Upgrade_Cluster_Initialization": true, "Resolve_Target_Secret": true,
 		"BTPOperatorOverrides": true, "BusolaMigratorOverrides": true,
 		"Record_Update": true, "Record_Upgrade": true, "Resume_Instance": true, "Suspend_Instance": true, "Remove_Instance": true,
 		"Remove_Binding": true, "Plan_Targets": true, "Run_Targets": true,
