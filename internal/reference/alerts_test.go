@@ -17,6 +17,7 @@ import (
 	"github.com/environment-broker/environment-broker/internal/environment/accountpool"
 	"github.com/environment-broker/environment-broker/internal/failure"
 	"github.com/environment-broker/environment-broker/process"
+	"github.com/environment-broker/environment-broker/test/promql"
 )
 
 const (
@@ -27,6 +28,23 @@ const (
 type alert struct {
 	Alert, Record, Expr, For string
 	Labels, Annotations      map[string]string
+}
+
+// loadAlerts returns the rules for an evaluation with samples of the test.
+func loadAlerts(t *testing.T) *promql.Rules {
+	t.Helper()
+
+	content, err := os.ReadFile(alertsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	loaded, err := promql.Load(content, promql.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return loaded
 }
 
 // rules returns the recording rules and the alerts.

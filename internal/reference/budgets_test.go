@@ -120,15 +120,7 @@ func TestBudgetAlerts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			content, err := os.ReadFile(alertsFile)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			rules, err := promql.Load(content, promql.New())
-			if err != nil {
-				t.Fatal(err)
-			}
+			rules := loadAlerts(t)
 
 			counters := series{samples: rules.Samples}
 			start := time.Unix(0, 0)
@@ -143,6 +135,7 @@ func TestBudgetAlerts(t *testing.T) {
 						continue
 					}
 
+					var err error
 					if firing, err = rules.Evaluate(t.Context(), budgets, start.Add(after)); err != nil {
 						t.Fatal(err)
 					}

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
-
-	"github.com/environment-broker/environment-broker/test/promql"
 )
 
 // TestDailyJobsThatFail evaluates the alert JobFails for a job that runs once a day. Its second run starts late, because the job waits up
@@ -29,15 +26,7 @@ func TestDailyJobsThatFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			content, err := os.ReadFile(alertsFile)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			rules, err := promql.Load(content, promql.New())
-			if err != nil {
-				t.Fatal(err)
-			}
+			rules := loadAlerts(t)
 
 			firing := false
 
