@@ -12,7 +12,6 @@ import (
 	"github.com/environment-broker/environment-broker/internal/operatorapi"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/explain"
 	"github.com/environment-broker/environment-broker/internal/operatorapi/operatorserver"
-	"github.com/environment-broker/environment-broker/process"
 )
 
 // The operator API endpoints for interventions.
@@ -73,7 +72,7 @@ func (c *console) showOperation(r *http.Request, id string, shown views.Operatio
 	explained := explain.Of(operation, shown.Now)
 	shown.Summary, shown.Advice, shown.Left, shown.Continues = explained.Summary, explained.Advice, explained.Left(), explained.Continues()
 	shown.SystemText, shown.Why, shown.GivesUp = explained.SystemText(), operation.Why, explained.GivesUp()
-	shown.Stages = views.Stages(operation, c.stepsOf(operation.Kind))
+	shown.Stages = views.Stages(operation, c.steps(operation.Kind))
 
 	c.offer(r, &shown)
 
@@ -107,14 +106,14 @@ func (c *console) offer(r *http.Request, shown *views.Operation) {
 	shown.MaySkip = shown.MaySkip && c.may(r, skipEndpoint)
 }
 
-// stepsOf returns the steps of the given operation kind. It omits steps that the configuration turns off.
-func (c *console) stepsOf(kind string) []process.StepDescription {
-	var steps []process.StepDescription
+// steps returns the step names of the given operation kind, grouped by stage. It omits steps that the configuration turns off.
+func (c *console) steps(kind string) map[string][]string {
+	steps := map[string][]string{}
 
 	for _, described := range c.API.Processes {
 		for _, step := range described.Steps {
 			if described.Kind == kind && !step.Off {
-				steps = append(steps, step)
+				steps[step.Stage] = append(steps[step.Stage], step.Step)
 			}
 		}
 	}

@@ -30,9 +30,7 @@ func (s Stage) Took() time.Duration { return s.End.Sub(s.Began) }
 
 // Step is a step with its attempts, oldest first.
 type Step struct {
-	Name string
-	// Does says in a sentence what the step does. It is empty if the process no longer has the step.
-	Does    string
+	Name    string
 	Entries []operatorapi.TimelineEntry
 	// Running is when the current attempt began. It is zero if no attempt is running.
 	Running time.Time
@@ -103,8 +101,8 @@ func outcomeTone(outcome string) string {
 }
 
 // Stages returns the stages of an operation with its attempts, in the order of the process. Stages from earlier versions of the
-// process come last. steps are the steps of the process that the configuration turns on.
-func Stages(operation operatorapi.Operation, steps []process.StepDescription) []Stage {
+// process come last. steps maps each stage to the names of its enabled steps.
+func Stages(operation operatorapi.Operation, steps map[string][]string) []Stage {
 	names := slices.Clone(operation.Stages)
 
 	for _, entry := range operation.Timeline {
@@ -115,15 +113,15 @@ func Stages(operation operatorapi.Operation, steps []process.StepDescription) []
 
 	stages := make([]Stage, 0, len(names))
 	for _, name := range names {
-		stages = append(stages, stage(operation, name, steps))
+		stages = append(stages, stage(operation, name, steps[name]))
 	}
 
 	return stages
 }
 
-// stage returns the named stage of an operation. The attempts of its steps come from the operation's timeline. steps are the steps of
-// all stages.
-func stage(operation operatorapi.Operation, name string, steps []process.StepDescription) Stage {
+// stage returns the named stage of an operation. The attempts of its steps come from the operation's timeline. steps are the names
+// of the enabled steps.
+func stage(operation operatorapi.Operation, name string, steps []string) Stage {
 	shown := Stage{Name: name, State: stageState(operation, name)}
 
 	for _, entry := range operation.Timeline {
@@ -144,15 +142,13 @@ func stage(operation operatorapi.Operation, name string, steps []process.StepDes
 		shown.step(operation.Step).Running = operation.StepBegan
 	}
 
-	for _, step := range steps {
-		at := slices.IndexFunc(shown.Steps, func(seen Step) bool { return seen.Name == step.Step })
+	if shown.State == "done" {
+		return shown
+	}
 
-		switch {
-		case step.Stage != name:
-		case at >= 0:
-			shown.Steps[at].Does = step.Does
-		case shown.State != "done":
-			shown.Ahead = append(shown.Ahead, step.Step)
+	for _, step := range steps {
+		if !slices.ContainsFunc(shown.Steps, func(seen Step) bool { return seen.Name == step }) {
+			shown.Ahead = append(shown.Ahead, step)
 		}
 	}
 
