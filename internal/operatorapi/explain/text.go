@@ -50,8 +50,8 @@ func (e Explanation) Continues() string {
 	return text
 }
 
-// GivesUp returns what happens if the step never succeeds, such as "in about 58m at the latest: the operation fails". It returns an empty string if the
-// operation is not waiting or the time is unknown.
+// GivesUp returns what happens if the step never succeeds, such as "in about 58m at the latest: the operation fails". It returns an
+// empty string if the operation is not waiting or the time is unknown.
 func (e Explanation) GivesUp() string {
 	if e.Wait == nil || e.Wait.GivesUpAt.IsZero() {
 		return ""

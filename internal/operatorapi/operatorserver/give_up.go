@@ -9,7 +9,7 @@ import (
 // givesUpAt returns the time after which the next attempt of the current step gives up unless it succeeds: the end of its limit, of its
 // stage's retry window if it fails, or else of the limit of the operation. A step can have shorter rules of its own. The result is zero
 // for an operation that is not in progress and for a step that the process no longer has.
-func (a *API) givesUpAt(record process.Record, timeline []process.Entry) time.Time {
+func (a *API) givesUpAt(record process.Record, attempts series) time.Time {
 	described := a.described(record.Kind)
 	step := described.Step(record.Step)
 
@@ -19,9 +19,9 @@ func (a *API) givesUpAt(record process.Record, timeline []process.Entry) time.Ti
 
 	end := record.StartedAt.Add(described.Limit)
 
-	begin, failing := series(record, timeline)
+	begin := attempts.first
 	if !step.OwnLimit {
-		begin = failing
+		begin = attempts.failing
 	}
 
 	if limit := begin.Add(step.Limit); !begin.IsZero() && limit.Before(end) {
@@ -31,33 +31,52 @@ func (a *API) givesUpAt(record process.Record, timeline []process.Entry) time.Ti
 	return end
 }
 
-// series returns the start of the current step's first attempt since it last succeeded, and the start of the first of the failed attempts
-// with which the series ends. Either is zero if there is no such attempt.
-func series(record process.Record, timeline []process.Entry) (first, failing time.Time) {
+// series are the attempts of the current step since it last succeeded.
+type series struct {
+	// count includes a running attempt. Compaction merges entries of a series of retries but retains the last one with its attempt
+	// number, so the count remains correct.
+	count int
+	// first is the start of the first attempt, and failing the start of the first of the failed attempts with which the series ends.
+	// Either is zero if there is no such attempt.
+	first, failing time.Time
+}
+
+// seriesOf returns the attempts of the operation's current step since it last succeeded.
+func seriesOf(record process.Record, timeline []process.Entry) series {
+	var found series
+
 	for _, entry := range timeline {
 		if entry.Step != record.Step || entry.Step == "" {
 			continue
 		}
 
-		switch {
-		case entry.Outcome == process.Done, entry.Outcome == process.NotCompleted:
-			first, failing = time.Time{}, time.Time{}
+		if entry.Outcome == process.Done || entry.Outcome == process.NotCompleted {
+			found = series{}
 
 			continue
+		}
+
+		found.count = entry.Attempt
+
+		if found.first.IsZero() {
+			found.first = entry.Began
+		}
+
+		switch {
 		case entry.Outcome != process.Retrying:
-			failing = time.Time{}
-		case failing.IsZero():
-			failing = entry.Began
-		}
-
-		if first.IsZero() {
-			first = entry.Began
+			found.failing = time.Time{}
+		case found.failing.IsZero():
+			found.failing = entry.Began
 		}
 	}
 
-	if first.IsZero() {
-		first = record.StepBegan
+	if record.StepBegan.IsZero() {
+		return found
 	}
 
-	return first, failing
+	if found.count++; found.first.IsZero() {
+		found.first = record.StepBegan
+	}
+
+	return found
 }

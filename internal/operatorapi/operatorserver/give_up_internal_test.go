@@ -71,7 +71,7 @@ func TestGivesUpAt(t *testing.T) {
 			t.Parallel()
 
 			record := process.Record{Kind: "provision", State: c.state, Step: c.step, StepBegan: c.began, StartedAt: start}
-			if got := a.givesUpAt(record, c.timeline); !got.Equal(c.want) {
+			if got := a.givesUpAt(record, seriesOf(record, c.timeline)); !got.Equal(c.want) {
 				t.Errorf("%s: got %s, want %s", c.reason, got, c.want)
 			}
 		})
@@ -94,11 +94,11 @@ func TestRetryWindow(t *testing.T) {
 		timeline = append(timeline, process.Entry{Step: "Order", Began: start.Add(time.Duration(i) * time.Minute), Outcome: outcome})
 	}
 
-	if got, want := a.givesUpAt(record, timeline), start.Add(2*time.Minute+time.Hour); !got.Equal(want) {
+	if got, want := a.givesUpAt(record, seriesOf(record, timeline)), start.Add(2*time.Minute+time.Hour); !got.Equal(want) {
 		t.Errorf("a wait ends the retry window: got %s, want %s", got, want)
 	}
 
-	if got, want := a.givesUpAt(record, timeline[:2]), start.Add(24*time.Hour); !got.Equal(want) {
+	if got, want := a.givesUpAt(record, seriesOf(record, timeline[:2])), start.Add(24*time.Hour); !got.Equal(want) {
 		t.Errorf("a step that waits without a limit of its own: got %s, want %s", got, want)
 	}
 }

@@ -206,9 +206,9 @@ func (a *API) CurrentOperation(ctx context.Context, id string) (operatorapi.Oper
 		return shown, err
 	}
 
-	shown.Attempt = attempt(record, timeline)
+	attempts := seriesOf(record, timeline)
+	shown.Attempt, shown.GivesUpAt = attempts.count, a.givesUpAt(record, attempts)
 	shown.Why = a.why(record, timeline)
-	shown.GivesUpAt = a.givesUpAt(record, timeline)
 	shown.System = a.system(record.Problem.Component)
 
 	return shown, nil
@@ -285,30 +285,6 @@ func (a *API) Operation(record process.Record) operatorapi.Operation {
 	}
 
 	return shown
-}
-
-// attempt returns the number of attempts of the current step since it last succeeded, including a running attempt.
-// Compaction merges entries of a series of retries but retains the last one with its attempt number, so the result
-// remains correct.
-func attempt(record process.Record, timeline []process.Entry) int {
-	count := 0
-
-	for _, entry := range timeline {
-		if entry.Step != record.Step || entry.Step == "" {
-			continue
-		}
-
-		count = entry.Attempt
-		if entry.Outcome == process.Done || entry.Outcome == process.NotCompleted {
-			count = 0
-		}
-	}
-
-	if !record.StepBegan.IsZero() {
-		count++
-	}
-
-	return count
 }
 
 // why says why the operation waits: the message of the last attempt or, for a pending operation, that it is queued. It returns an
